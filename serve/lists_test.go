@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ type listServer struct {
 	log      strings.Builder
 }
 
-func newListServer(t *testing.T, client string) *listServer {
+func newListServer(t testing.TB, client string) *listServer {
 	s := &listServer{contents: map[string]*tables.Contents{}}
 	s.registry = defined.Registry(t, `
 streams:
@@ -223,4 +224,20 @@ func TestWhoMayChangeLists(t *testing.T) {
 	if w := do(t, s, "PUT", "/v1/lists/blocked_cards", ""); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("PUT: %d %s, Allow %s", w.Code, w.Body, w.Header().Get("Allow"))
 	}
+}
+
+// FuzzListChanges changes a list by any body: it is made whole, or refused without a trace.
+func FuzzListChanges(f *testing.F) {
+	f.Add("vpn", `{"add": [{"value": "10.0.0.0/8", "until": "30d", "why": "x"}], "remove": [{"value": "::1"}]}`)
+	f.Add("accounts", `{"add": [{"value": 7}, {"value": -1e300}], "remove": null}`)
+	f.Add("blocked_cards", `{"Add": [{"value": "c", "until": "9999-12-31", "until": null}], "add": [null, []]}`)
+	s := newListServer(f, "ann lists")
+	f.Fuzz(func(t *testing.T, name, body string) {
+		s.writes = 0
+		s.log.Reset()
+		w := askWithToken(t, s, "POST", "/v1/lists/"+url.PathEscape(name), body)
+		if w.Code >= 500 || (w.Code == 200) != (s.writes == 1) {
+			t.Fatalf("%d %s after %d writes\n%s", w.Code, w.Body, s.writes, &s.log)
+		}
+	})
 }

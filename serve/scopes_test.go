@@ -23,7 +23,7 @@ import (
 )
 
 // clientOf is the client of a line in a file of tokens.
-func clientOf(t *testing.T, line string) *credentials.Client {
+func clientOf(t testing.TB, line string) *credentials.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(path, []byte(goodToken+" "+line), 0o600); err != nil {

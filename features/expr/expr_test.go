@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -353,13 +354,28 @@ func FuzzCompileExpr(f *testing.F) {
 	for _, s := range []string{
 		`status == "approved" and not (n in 1..3)`, `cidr(ip, 24)`, `(ok ? n : nil) ?? 1.50`, `!(a.b?.c["d"] != 'x')`,
 		`-n - -1 ?? 2`, `"a" + string(amount * 2.5)`, `status matches "^a"`, `let x = 1; x`, `map([1], #)`, `1 < n <= 3`,
+		`'DE' in by ? by?.DE : by["a b"] ?? sum(by)`, `last[-n] + last[0]`, `share_max(bins) > 0.5 or n in top`, `top[n] | max(1)`, `event.n in last`,
 	} {
 		f.Add(s)
+	}
+	over := append(named{}, exprFields...)
+	elements := make([]Elements, len(exprFields), len(exprFields)+4)
+	for _, of := range []struct {
+		Variable
+		items []aggregate.Item
+	}{
+		{Variable{Name: "by", Type: value.Int, Shape: aggregate.Categories, Category: value.String}, []aggregate.Item{{Category: textOf([]byte("DE")), Value: intOf(3)}}},
+		{Variable{Name: "last", Type: value.String, Shape: aggregate.List}, []aggregate.Item{{Value: textOf([]byte("a"))}, {Value: textOf([]byte("DE"))}}},
+		{Variable{Name: "top", Type: value.Int, Shape: aggregate.Counts}, []aggregate.Item{{Value: intOf(7), Count: 2}}},
+		{Variable{Name: "bins", Type: value.Decimal, Shape: aggregate.Bins}, []aggregate.Item{{Count: 2}, {Count: 3}}},
+	} {
+		over, elements = append(over, of.Variable), append(elements, Elements{Items: of.items})
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, compile := range []func(string) (*Expr, error){
 			CompileMatch,
 			func(s string) (*Expr, error) { return Compile(s, exprFields, value.Null) },
+			func(s string) (*Expr, error) { return CompileOver(s, over, exprFields, value.Null) },
 		} {
 			e, err := compile(text)
 			if err != nil {
@@ -370,10 +386,10 @@ func FuzzCompileExpr(f *testing.F) {
 				continue
 			}
 			values := exprValues()
-			for len(values) < len(e.paths) {
+			for len(values) < max(len(e.paths), len(over)) {
 				values = append(values, values[len(values)%12])
 			}
-			got, gotErr := e.Eval(values)
+			got, gotErr := e.EvalWith(values, elements, exprValues())
 			text := typed(got)
 			again, err := compile(e.Text)
 			if err != nil {
@@ -382,7 +398,7 @@ func FuzzCompileExpr(f *testing.F) {
 			if again.Text != e.Text {
 				t.Fatalf("%q: the canonical form %q has another canonical form %q", text, e.Text, again.Text)
 			}
-			v, err := again.Eval(values)
+			v, err := again.EvalWith(values, elements, exprValues())
 			if typed(v) != text || (err == nil) != (gotErr == nil) {
 				t.Fatalf("%q gives %s, but its canonical form %q gives %s", text, text, e.Text, typed(v))
 			}
