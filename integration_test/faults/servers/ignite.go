@@ -48,7 +48,21 @@ func (i *Ignite) AwaitCopies(k *Kit) {
 				return false, n.Err.Error()
 			}
 		}
-		moving, err := i.Client.Moving(ctx)
+		moving, err := i.moving(ctx)
 		return err == nil && moving == 0, fmt.Sprintf("%d copies are moving, error %v", moving, err)
 	})
+}
+
+// moving asks one node after the other how many copies are moving, until one says it: a node that was started on a machine with too
+// little CPU may lack the view.
+func (i *Ignite) moving(ctx context.Context) (copies int64, err error) {
+	for _, n := range i.Nodes {
+		client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: thin.Login{Timeout: 2 * time.Second}, Request: 2 * time.Second})
+		copies, err = client.Moving(ctx)
+		_ = client.Close()
+		if err == nil {
+			break
+		}
+	}
+	return copies, err
 }
