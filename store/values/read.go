@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
@@ -20,6 +19,15 @@ type lookup struct {
 	key    Key
 	stored bool
 	reads  []int
+}
+
+// series returns the series that are looked up, in the order of the reads.
+func (l *lookup) series(reads []state.Read) []*state.Series {
+	series := make([]*state.Series, len(l.reads))
+	for i, r := range l.reads {
+		series[i] = reads[r].Series
+	}
+	return series
 }
 
 // lookups groups reads by what they read.
@@ -59,11 +67,7 @@ func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *st
 		} else if held.Err != nil {
 			return nil, fmt.Errorf("read features: %w", held.Err)
 		}
-		series := make([]*state.Series, len(l.reads))
-		for i, r := range l.reads {
-			series[i] = reads[r].Series
-		}
-		v := s.view(secret, l.key, held, series)
+		v := s.view(secret, l.key, held, l.series(reads))
 		if pending != nil && !l.stored {
 			v.Overlay(pending, l.key.Entity, s.view(secret, l.key, held, packed.IDSeries(nil, pending, l.key.Group, l.key.Entity)))
 		}
@@ -104,70 +108,15 @@ func (s *Store) Snapshot(ctx context.Context, reads []state.Read) (state.Snapsho
 	if err != nil {
 		return nil, err
 	}
-	taken := &snapshot{s, secret, map[Key][]*packed.View{}}
-	return taken, taken.Extend(ctx, reads)
-}
-
-// snapshot holds states in memory. It has a view of a value for each time that it was read: when the snapshot was taken, and when
-// an extension needed more of its series.
-type snapshot struct {
-	store  *Store
-	secret state.Secret
-	views  map[Key][]*packed.View
-}
-
-func (f *snapshot) Extend(ctx context.Context, reads []state.Read) error {
-	reads = slices.DeleteFunc(slices.Clone(reads), func(r state.Read) bool {
-		v, _ := f.find(&r)
-		return v != nil
-	})
-	list := f.store.lookups(reads)
-	for n, held := range f.store.read(ctx, list) {
-		if held.Err != nil {
-			return fmt.Errorf("read features: %w", held.Err)
+	return packed.NewSnapshot(ctx, func(ctx context.Context, reads []state.Read, add func(group, entity string, v *packed.View)) error {
+		list := s.lookups(reads)
+		for n, held := range s.read(ctx, list) {
+			if held.Err != nil {
+				return fmt.Errorf("read features: %w", held.Err)
+			}
+			l := &list[n]
+			add(l.key.Group, l.key.Entity, s.view(secret, l.key, held, l.series(reads)))
 		}
-		var series []*state.Series
-		for _, r := range list[n].reads {
-			series = append(series, reads[r].Series)
-		}
-		k := list[n].key
-		f.views[k] = append(f.views[k], f.store.view(f.secret, k, held, series))
-	}
-	return nil
-}
-
-// find returns the view that a read needs, and the index of its series there; nil if the snapshot lacks it.
-func (f *snapshot) find(r *state.Read) (*packed.View, int) {
-	for _, v := range f.views[f.store.keyOf(r.Series.Group, r.Entity)] {
-		if i := v.Index(r.Series); i >= 0 {
-			return v, i
-		}
-	}
-	return nil, -1
-}
-
-func (f *snapshot) Add(b *state.Batch, u *state.EntityUpdate) {
-	for i := u.From; i < u.To; i++ {
-		for _, v := range f.views[f.store.keyOf(b.Mutations[i].Series.Group, string(u.Entity))] {
-			v.Apply(&b.Mutations[i])
-		}
-	}
-}
-
-func (f *snapshot) Read(r *state.Read) (answer state.WindowState) {
-	v, i := f.find(r)
-	v.Read(i, r, &answer)
-	return answer
-}
-
-func (f *snapshot) Copy(reads []state.Read) state.Snapshot {
-	c := &snapshot{f.store, f.secret, map[Key][]*packed.View{}}
-	for i := range reads {
-		if has, _ := c.find(&reads[i]); has == nil {
-			v, at := f.find(&reads[i])
-			k := f.store.keyOf(reads[i].Series.Group, reads[i].Entity)
-			c.views[k] = append(c.views[k], v.Copy(at))
-		}
-	}
-	return c
+		return nil
+	}, reads)
 }
