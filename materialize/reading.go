@@ -93,11 +93,7 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 
 // decoderOf makes the decoder of a file's events.
 func (t *timeline) decoderOf(s source.Source, streams []*record.Stream) source.Decoder {
-	timed := t.AsServed && t.RecordTime != ""
-	if d, ok := s.(source.Decodable); ok {
-		return source.Decoder{Decoder: d.NewDecoder(streams), Timed: timed}
-	}
-	return source.Decoder{Decoder: record.NewTextDecoder(streams), Timed: timed}
+	return source.Decoder{Decoder: s.NewDecoder(streams), Timed: t.AsServed && t.RecordTime != ""}
 }
 
 // events reads the next events, n at most. It returns io.EOF after the last one.

@@ -25,11 +25,7 @@ func ReadFile(ctx context.Context, t *features.Table, name string, history bool)
 	if err != nil {
 		return nil, err
 	}
-	decoder := record.NewTextDecoder([]*record.Stream{t.Rows})
-	if d, ok := events.(source.Decodable); ok {
-		decoder = d.NewDecoder([]*record.Stream{t.Rows})
-	}
-	c := NewDecoded(t, decoder)
+	c := NewDecoded(t, events.NewDecoder([]*record.Stream{t.Rows}))
 	c.history = history
 	for n := 0; ; n++ {
 		var e source.Event

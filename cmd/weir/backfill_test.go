@@ -283,7 +283,7 @@ features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
 		"--until, --offsets, --since, --record-time and --set-aside apply to files: name the files with --input":          {"--offsets", "partition,offset"},
 		"--offsets: the files have records of partition 9, and topic transactions has the partitions 0 to 1":              {"--input", put("b.csv", "at,user,partition,offset\n1,u1,9,0"), "--offsets", "partition,offset"},
 		"--offsets: the files have records of partition 0 up to offset 5, and its log ends at 5: they are of another log": {"--input", put("c.csv", "at,user,partition,offset\n1,u1,0,5"), "--offsets", "partition,offset"},
-		folder + `/d.csv:2: offset: expected a whole number from 0 on, found "x"`:                                         {"--input", put("d.csv", "at,user,partition,offset\n1,u1,0,x"), "--offsets", "partition,offset"},
+		folder + `/d.csv:2: offset: expected a 64-bit integer, found a string`:                                            {"--input", put("d.csv", "at,user,partition,offset\n1,u1,0,x"), "--offsets", "partition,offset"},
 	} {
 		_, err := weir(t, command(args...)...)
 		if got := fmt.Sprint(err); got != want {

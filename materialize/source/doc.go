@@ -2,13 +2,17 @@
 // lines, Avro or Parquet; the first two may be compressed with gzip or zstd.
 package source
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weir-stream/weir/features/record"
+)
 
 // Event is one event of a file.
 type Event struct {
 	// Topic is the topic in the event's envelope; empty if it has none.
 	Topic string
-	// Value is the value of the record, a JSON object. It is valid until the next event is read.
+	// Value is the value of the record, in JSON. It is valid until the next event is read. Rows of a table have none.
 	Value []byte
 	// RecordTime is the record time in the event's envelope, in milliseconds since 1970; record.NoTime
 	// if it has none.
@@ -19,6 +23,8 @@ type Event struct {
 
 // Source reads the events of a file in order.
 type Source interface {
+	// NewDecoder makes a decoder of the events that are read from then on, each until the next one is read.
+	NewDecoder([]*record.Stream) *record.Decoder
 	// Next reads the next event. It returns io.EOF after the last; other errors are a *lineError.
 	Next(*Event) error
 	Places

@@ -123,19 +123,8 @@ func write(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// eventsOf returns the decoded events of a file, with their lines. The events of tables must be the same with and
-// without conversion to JSON.
+// eventsOf returns the decoded events of a file, with their lines.
 func eventsOf(t testing.TB, path string, stream *record.Stream) (got []string, err error) {
-	t.Helper()
-	got, err = decodedOf(t, path, stream, false)
-	directly, errDirectly := decodedOf(t, path, stream, true)
-	if diff := cmp.Diff(got, directly); diff != "" || fmt.Sprint(err) != fmt.Sprint(errDirectly) {
-		t.Errorf("%s: events (-by way of JSON +directly):\n%serrors: %v\n%v", path, diff, err, errDirectly)
-	}
-	return got, err
-}
-
-func decodedOf(t testing.TB, path string, stream *record.Stream, directly bool) (got []string, err error) {
 	t.Helper()
 	f, err := Open(t.Context(), path, nil, "")
 	if err != nil {
@@ -146,10 +135,7 @@ func decodedOf(t testing.TB, path string, stream *record.Stream, directly bool) 
 	if err != nil {
 		return nil, err
 	}
-	decoder := record.NewJSONDecoder([]*record.Stream{stream})
-	if d, ok := s.(Decodable); ok && directly {
-		decoder = d.NewDecoder([]*record.Stream{stream})
-	}
+	decoder := s.NewDecoder([]*record.Stream{stream})
 	for {
 		var e Event
 		err := s.Next(&e)

@@ -58,6 +58,10 @@ type jsonEvents struct {
 // A value of null is a tombstone. Errors name the file.
 func NewEvents(file string, r io.Reader) Source { return &jsonEvents{lines: newLines(file, r)} }
 
+func (e *jsonEvents) NewDecoder(streams []*record.Stream) *record.Decoder {
+	return record.NewTextDecoder(streams)
+}
+
 func (e *jsonEvents) Cut(p *Part, size int) error {
 	err := e.cut(p, size)
 	if err != nil && err != io.EOF {

@@ -71,10 +71,7 @@ func TestLineTooLongForAPart(t *testing.T) {
 }
 
 func decoderOf(s Source, stream *record.Stream) *record.Decoder {
-	if d, ok := s.(Decodable); ok {
-		return d.NewDecoder([]*record.Stream{stream})
-	}
-	return record.NewJSONDecoder([]*record.Stream{stream})
+	return s.NewDecoder([]*record.Stream{stream})
 }
 
 // allOf returns the events of a source, and last its error.

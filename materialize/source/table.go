@@ -46,19 +46,11 @@ type Table interface {
 	At(line int, err error) error
 }
 
-// Decodable is a Source whose events are decoded without conversion to JSON.
-type Decodable interface {
-	Source
-	// NewDecoder makes a decoder of the event that was read last. Events then have no Value.
-	NewDecoder([]*record.Stream) *record.Decoder
-}
-
 // events reads the rows of a table as events of a stream.
 type events struct {
 	Table
-	root  *node
-	value []byte
-	cells *decodedCells // of the decoder; nil for none
+	root    *node
+	decoded []*decodedCells // by decoder
 }
 
 // decodedCells are the cells of a row for a decoder.
@@ -124,8 +116,9 @@ func EventsOf(t Table, stream *record.Stream) (Source, error) {
 }
 
 func (e *events) NewDecoder(streams []*record.Stream) *record.Decoder {
-	e.cells = &decodedCells{}
-	return e.cells.newDecoder(e.Table, e.root, streams)
+	c := &decodedCells{}
+	e.decoded = append(e.decoded, c)
+	return c.newDecoder(e.Table, e.root, streams)
 }
 
 func (e *events) Next(event *Event) error {
@@ -133,16 +126,10 @@ func (e *events) Next(event *Event) error {
 	if err != nil {
 		return err
 	}
-	if e.cells != nil {
-		e.cells.set(cells)
-		*event = Event{RecordTime: record.NoTime, Line: e.Line()}
-		return nil
+	for _, c := range e.decoded {
+		c.set(cells)
 	}
-	e.value, err = e.root.append(e.value[:0], cells)
-	if err != nil {
-		return e.At(e.Line(), err)
-	}
-	*event = Event{Value: e.value, RecordTime: record.NoTime, Line: e.Line()}
+	*event = Event{RecordTime: record.NoTime, Line: e.Line()}
 	return nil
 }
 

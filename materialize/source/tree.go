@@ -13,8 +13,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// node is a value in the JSON objects that rows are converted to: a cell, or an object if it has
-// children.
+// node is a value in the objects that rows stand for: a cell, or an object if it has children.
 type node struct {
 	name     string
 	path     string
@@ -25,7 +24,7 @@ type node struct {
 	form     record.TimeForm // of a timestamp
 }
 
-// cellType says how a cell is written in JSON.
+// cellType says which value of a record a cell is.
 type cellType uint8
 
 const (
@@ -155,57 +154,6 @@ func (n *node) read(of []*node) {
 	}
 }
 
-// empty reports whether all cells of the node are null.
-func (n *node) empty(cells []Cell) bool {
-	if n.children == nil {
-		return cells[n.column].Type == Null
-	}
-	return !n.covered(cells) && !slices.ContainsFunc(n.children, func(c *node) bool { return !c.empty(cells) })
-}
-
-// append appends the node's value as JSON. An object without values is null.
-func (n *node) append(dst []byte, cells []Cell) (_ []byte, err error) {
-	if n.path != "" && n.empty(cells) {
-		return append(dst, "null"...), nil
-	}
-	if n.children == nil {
-		return n.appendCell(dst, &cells[n.column])
-	}
-	if n.covered(cells) && cells[n.over].Type != Object {
-		return n.appendCell(dst, &cells[n.over])
-	}
-	for i, c := range n.children {
-		dst = append(dst, "{,"[min(i, 1)])
-		dst = appendString(dst, c.name)
-		dst = append(dst, ':')
-		if dst, err = c.append(dst, cells); err != nil {
-			return nil, err
-		}
-	}
-	return append(dst, '}'), nil
-}
-
-// appendCell appends a cell as JSON.
-func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
-	d, _, err := n.datum(nil, c)
-	switch {
-	case err != nil:
-		return nil, err
-	case d.Type == record.True:
-		return append(dst, "true"...), nil
-	case d.Type == record.False:
-		return append(dst, "false"...), nil
-	case d.Type == record.String:
-		return appendString(dst, d.Text), nil
-	case d.Type == record.Object:
-		return append(dst, "{}"...), nil
-	case d.Type == record.Array:
-		return append(dst, "[]"...), nil
-	default:
-		return append(dst, d.Text...), nil
-	}
-}
-
 // datum returns the value of a cell that is not null. It appends to a buffer what is not the cell's text. What does not
 // fit the type becomes a text, or remains a number, which the decoder refuses: it knows whether the row matters to the
 // stream, and its error says that the event cannot be used.
@@ -284,21 +232,4 @@ func (n *node) appendInstant(dst []byte, c *Cell) ([]byte, error) {
 
 func isJSONNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || value.IsDigit(text[0])) && value.ScanNumber(text, 0) == len(text)
-}
-
-// appendString appends a JSON string. Invalid UTF-8 is left as it is, for the decoder to report.
-func appendString[S []byte | string](dst []byte, s S) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return append(dst, '"')
 }

@@ -255,7 +255,8 @@ func (f *FromFiles) fill(ctx context.Context, r *features.Registry, fill *state.
 // Bounds of a batch of rows.
 const (
 	maxRows     = 2000
-	maxRowBytes = 4 << 20
+	maxRowBytes = 4 << 20 // of the values of their fields
+	valueBytes  = 8       // of one without a text
 )
 
 // applying applies archives to a fill.
@@ -370,7 +371,11 @@ func firstEvents(r *rows, mapper *features.Mapper, earlier *record.Earlier, row 
 // row adds a row to the batch, with the events that it has and that count.
 func (a *applying) row(r *rows, mapper *features.Mapper, events []record.Event, timestamp, offset int64) {
 	a.events++
-	a.bytes += len(r.line.Value)
+	for i := range events {
+		for _, v := range events[i].Values {
+			a.bytes += valueBytes + len(v.Str)
+		}
+	}
 	unwanted := func(e record.Event) bool { return !a.Cut.FromFile(e.Time) || e.Time < a.moment }
 	if slices.ContainsFunc(events, unwanted) {
 		if len(events) > 1 { // a row cannot be used if any of its events cannot be

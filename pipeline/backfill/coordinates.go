@@ -2,15 +2,15 @@ package backfill
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -104,77 +104,69 @@ func CutByOffsets(ctx context.Context, brokers Brokers, topic string, files []*F
 	return cut, errors.Join(wrong...)
 }
 
-// fields returns the fields of a table that the coordinates are read from.
+// fields returns the fields that the coordinates are read from: the partition, the offset and, if there is one, the topic.
 func (c *Coordinates) fields() (list []record.Field) {
 	if c == nil {
 		return nil
 	}
-	for _, f := range []record.Field{
-		{Name: "record topic", Type: value.String, Path: strings.Split(c.Topic, ".")},
-		{Name: "record partition", Type: value.Int, Path: strings.Split(c.Partition, ".")},
-		{Name: "record offset", Type: value.Int, Path: strings.Split(c.Offset, ".")},
-	} {
-		if f.Path[0] != "" {
-			list = append(list, f)
-		}
+	list = []record.Field{
+		{Name: "record partition", Type: value.Int, Lenient: true, Path: strings.Split(c.Partition, ".")},
+		{Name: "record offset", Type: value.Int, Lenient: true, Path: strings.Split(c.Offset, ".")},
+	}
+	if c.Topic != "" {
+		list = append(list, record.Field{Name: "record topic", Type: value.String, Path: strings.Split(c.Topic, ".")})
 	}
 	return list
 }
 
-// of returns the offset of a row's record, given the row as a JSON object. known is false if the row is no object: it
-// cannot be used, and its offset does not matter.
-func (c *Coordinates) of(row []byte, topic string) (at state.RecordOffset, known bool, err error) {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(row, &fields) != nil {
-		return at, false, nil
-	}
-	if c.Topic != "" {
-		var is string
-		text, err := member(fields, c.Topic)
-		if err == nil && json.Unmarshal(text, &is) != nil {
-			err = fmt.Errorf("%s: expected the name of a topic, found %s", c.Topic, text)
-		}
-		if err == nil && is != topic {
-			err = fmt.Errorf("%s: the record is of topic %q, and the stream's is %q", c.Topic, is, topic)
-		}
-		if err != nil {
-			return at, true, err
-		}
-	}
-	partition, err := number(fields, c.Partition, 31)
-	if err != nil {
-		return at, true, err
-	}
-	offset, err := number(fields, c.Offset, 63)
-	return state.RecordOffset{Partition: int32(partition), Offset: offset}, true, err
+// located reads the coordinates of rows.
+type located struct {
+	decoder *record.Decoder
+	topic   string // that the records are of
+	fields  []record.Field
 }
 
-// number returns a member that is a number from 0.
-func number(fields map[string]json.RawMessage, path string, bits int) (int64, error) {
-	text, err := member(fields, path)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseUint(string(text), 10, bits)
-	if err != nil {
-		return 0, fmt.Errorf("%s: expected a whole number from 0 on, found %s", path, text)
-	}
-	return int64(n), nil
+func newLocated(c *Coordinates, from source.Source, topic string) *located {
+	l := &located{topic: topic, fields: c.fields()}
+	l.decoder = from.NewDecoder([]*record.Stream{{Topic: topic, Format: record.JSON, Fields: l.fields}})
+	return l
 }
 
-// member returns the member of an object at a path.
-func member(fields map[string]json.RawMessage, path string) (json.RawMessage, error) {
-	for name, rest, more := strings.Cut(path, "."); ; name, rest, more = strings.Cut(rest, ".") {
-		text, has := fields[name]
-		if !has || string(text) == "null" {
-			return nil, fmt.Errorf("%s: the row does not say it, so it is unknown which record it was", path)
+// record returns the offset of a row's record. known is false if the row is no object: it cannot be used, and its offset does
+// not matter.
+func (l *located) record(row []byte) (at state.RecordOffset, known bool, err error) {
+	events, err := l.decoder.Decode(&record.Record{Partition: state.Partition{Topic: l.topic}, Value: row})
+	if poison, is := errors.AsType[*record.Poison](err); is {
+		if poison.Path == "" {
+			return at, false, nil
 		}
-		if !more {
-			return text, nil
-		}
-		fields = nil
-		if json.Unmarshal(text, &fields) != nil {
-			return nil, fmt.Errorf("%s: expected an object at %s, found %s", path, name, text)
+		return at, true, fmt.Errorf("%s: %s", poison.Path, poison.Message)
+	}
+	if err != nil || len(events) == 0 {
+		return at, false, err
+	}
+	values := events[0].Values
+	for i, most := range []int64{math.MaxInt32, math.MaxInt64} {
+		path := strings.Join(l.fields[i].Path, ".")
+		switch n := values[i].Num; {
+		case values[i].IsNull():
+			return at, true, unlocated(path)
+		case n < 0 || n > most:
+			return at, true, fmt.Errorf("%s: expected a whole number from 0 to %d, found %d", path, most, n)
 		}
 	}
+	if len(values) > 2 {
+		path, topic := strings.Join(l.fields[2].Path, "."), values[2]
+		switch {
+		case topic.IsNull():
+			return at, true, unlocated(path)
+		case string(topic.Str) != l.topic:
+			return at, true, fmt.Errorf("%s: the record is of topic %q, and the stream's is %q", path, topic.Str, l.topic)
+		}
+	}
+	return state.RecordOffset{Partition: int32(values[0].Num), Offset: values[1].Num}, true, nil
+}
+
+func unlocated(path string) error {
+	return fmt.Errorf("%s: the row does not say it, so it is unknown which record it was", path)
 }

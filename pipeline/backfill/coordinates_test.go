@@ -33,7 +33,7 @@ func locatedFile(t *testing.T, name, text string, c *Coordinates) (*File, error)
 
 // The coordinates of all rows count, also of other streams' and unusable rows.
 func TestOffsetsOfRows(t *testing.T) {
-	const lines = `{"kind":"pay","at":1000,"user":"a","cents":1,"kafka":{"topic":"payments","partition":0,"offset":7}}
+	const lines = `{"kind":"pay","at":1000,"user":"a","cents":1,"kafka":{"topic":"payments","partition":0,"offset":"7"}}
 {"kind":"other","kafka":{"topic":"payments","partition":0,"offset":9}}
 {"kind":"pay","at":2000,"user":"a","cents":1,"kafka":{"topic":"payments","partition":3,"offset":0}}
 {"kind":"pay","at":"x","user":"a","cents":1,"kafka":{"topic":"payments","partition":3,"offset":1}}
@@ -72,13 +72,13 @@ func TestRowsWithoutCoordinates(t *testing.T) {
 		`{"topic":"payments","partition":0}`:                     `kafka.offset: the row does not say it, so it is unknown which record it was`,
 		`{"topic":"payments","partition":null,"offset":0}`:       `kafka.partition: the row does not say it, so it is unknown which record it was`,
 		`{"partition":0,"offset":0}`:                             `kafka.topic: the row does not say it, so it is unknown which record it was`,
-		`7`:                                                      `kafka.topic: expected an object at kafka, found 7`,
+		`7`:                                                      `kafka: expected an object, found 7`,
 		`{"topic":"logins","partition":0,"offset":0}`:            `kafka.topic: the record is of topic "logins", and the stream's is "payments"`,
-		`{"topic":5,"partition":0,"offset":0}`:                   `kafka.topic: expected the name of a topic, found 5`,
-		`{"topic":"payments","partition":0,"offset":-1}`:         `kafka.offset: expected a whole number from 0 on, found -1`,
-		`{"topic":"payments","partition":0,"offset":"5"}`:        `kafka.offset: expected a whole number from 0 on, found "5"`,
-		`{"topic":"payments","partition":1.5,"offset":0}`:        `kafka.partition: expected a whole number from 0 on, found 1.5`,
-		`{"topic":"payments","partition":4294967296,"offset":0}`: `kafka.partition: expected a whole number from 0 on, found 4294967296`,
+		`{"topic":5,"partition":0,"offset":0}`:                   `kafka.topic: expected a string, found 5`,
+		`{"topic":"payments","partition":0,"offset":-1}`:         `kafka.offset: expected a whole number from 0 to 9223372036854775807, found -1`,
+		`{"topic":"payments","partition":0,"offset":"x"}`:        `kafka.offset: expected a 64-bit integer, found a string`,
+		`{"topic":"payments","partition":1.5,"offset":0}`:        `kafka.partition: expected a 64-bit integer, found 1.5`,
+		`{"topic":"payments","partition":4294967296,"offset":0}`: `kafka.partition: expected a whole number from 0 to 2147483647, found 4294967296`,
 	} {
 		if _, err := locatedFile(t, "a.ndjson", good+row(coordinates), inSink); fmt.Sprint(err) != "a.ndjson:2: "+want {
 			t.Errorf("%s\n got %v\nwant a.ndjson:2: %s", coordinates, err, want)

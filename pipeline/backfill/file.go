@@ -104,10 +104,10 @@ func (f *File) note(r *rows, mapper *features.Mapper, batch *state.Batch, cut *s
 
 // locate records which record a row was, for events of any stream.
 func (f *File) locate(r *rows) error {
-	if f.input.Coordinates == nil {
+	if r.located == nil {
 		return nil
 	}
-	at, known, err := f.input.Coordinates.of(r.line.Value, f.input.Stream.Topic)
+	at, known, err := r.located.record(r.line.Value)
 	if err != nil {
 		return r.at(err)
 	}
@@ -163,6 +163,7 @@ type rows struct {
 	file    *source.File
 	source  source.Source
 	decoder source.Decoder
+	located *located // nil without coordinates
 	stream  *record.Stream
 	line    source.Event
 }
@@ -184,11 +185,10 @@ func (f *File) open(ctx context.Context) (_ *rows, err error) {
 		_ = r.file.Close()
 		return nil, err
 	}
-	newDecoder := record.NewTextDecoder
-	if _, ok := r.source.(source.Decodable); ok { // rows of a table, as objects
-		newDecoder = record.NewJSONDecoder
+	r.decoder = source.Decoder{Decoder: r.source.NewDecoder([]*record.Stream{reading}), Timed: f.input.RecordTime != ""}
+	if c := f.input.Coordinates; c != nil {
+		r.located = newLocated(c, r.source, r.stream.Topic)
 	}
-	r.decoder = source.Decoder{Decoder: newDecoder([]*record.Stream{reading}), Timed: f.input.RecordTime != ""}
 	return r, nil
 }
 
