@@ -11,9 +11,9 @@ import (
 // Certificates authenticate a server and, with authorities, its clients. It is safe for concurrent
 // use.
 type Certificates struct {
+	*watch
 	cert, key, clientCA string
-	watch               *watch
-	present             atomic.Pointer[tls.Config]
+	present             atomic.Pointer[tls.Config] // for connections from now on
 }
 
 // LoadCertificates reads PEM files: a server's certificate, its key and, unless the name is empty,
@@ -24,11 +24,12 @@ func LoadCertificates(cert, key, clientCA string) (*Certificates, error) {
 	if clientCA != "" {
 		paths = append(paths, clientCA)
 	}
-	c := &Certificates{cert: cert, key: key, clientCA: clientCA, watch: newWatch(paths...)}
-	return c, c.load()
+	c := &Certificates{cert: cert, key: key, clientCA: clientCA}
+	c.watch = newWatch(c.read, paths...)
+	return c, c.read()
 }
 
-func (c *Certificates) load() error {
+func (c *Certificates) read() error {
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
 		return fmt.Errorf("api.tls.cert: %w", err)
@@ -61,16 +62,6 @@ func Authorities(path string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("%s holds no certificate in PEM form", path)
 	}
 	return pool, nil
-}
-
-// Look loads changed files, for connections from now on, and reports whether it did. After an error the earlier ones
-// stay in use; the error is returned once for each content.
-func (c *Certificates) Look() (changed bool, err error) {
-	if !c.watch.changed() {
-		return false, nil
-	}
-	err = c.load()
-	return err == nil, err
 }
 
 // TLS returns the configuration of a server, which follows Look.

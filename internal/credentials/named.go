@@ -14,18 +14,19 @@ import (
 //
 // Empty lines and lines that begin with # are skipped. Named is safe for concurrent use.
 type Named struct {
+	*watch
 	path  string
-	watch *watch
 	known atomic.Pointer[map[string]Scopes]
 }
 
 // LoadNamed reads a file of names. The error names file and line.
 func LoadNamed(path string) (*Named, error) {
-	n := &Named{path: path, watch: newWatch(path)}
-	return n, n.load()
+	n := &Named{path: path}
+	n.watch = newWatch(n.read, path)
+	return n, n.read()
 }
 
-func (n *Named) load() error {
+func (n *Named) read() error {
 	content, err := os.ReadFile(n.path)
 	if err != nil {
 		return err
@@ -52,16 +53,6 @@ func (n *Named) load() error {
 	}
 	n.known.Store(&known)
 	return nil
-}
-
-// Look loads a changed file, and reports whether it did. After an error the earlier names stay valid; the error is
-// returned once for each content.
-func (n *Named) Look() (changed bool, err error) {
-	if !n.watch.changed() {
-		return false, nil
-	}
-	err = n.load()
-	return err == nil, err
 }
 
 // Scopes returns the scopes of a client; none if the file does not name it.

@@ -30,8 +30,8 @@ var (
 // A token without scopes may ask for everything. Several tokens may have one name. Empty lines and lines that begin
 // with # are skipped. Tokens is safe for concurrent use, and keeps only hashes.
 type Tokens struct {
+	*watch
 	path  string
-	watch *watch
 	known atomic.Pointer[[]knownToken]
 }
 
@@ -43,8 +43,9 @@ type knownToken struct {
 // LoadTokens reads a file of tokens. The error names file and line, never a
 // token.
 func LoadTokens(path string) (*Tokens, error) {
-	t := &Tokens{path: path, watch: newWatch(path)}
-	return t, t.load()
+	t := &Tokens{path: path}
+	t.watch = newWatch(t.read, path)
+	return t, t.read()
 }
 
 // FirstToken returns the first token of a file.
@@ -112,7 +113,7 @@ func readTokenLine(words []string) (*Client, error) {
 	return client, nil
 }
 
-func (t *Tokens) load() error {
+func (t *Tokens) read() error {
 	lines, err := readTokens(t.path)
 	if err != nil {
 		return err
@@ -123,16 +124,6 @@ func (t *Tokens) load() error {
 	}
 	t.known.Store(&known)
 	return nil
-}
-
-// Look loads a changed file, and reports whether it did. After an error the earlier ones stay valid; the error is
-// returned once for each content.
-func (t *Tokens) Look() (changed bool, err error) {
-	if !t.watch.changed() {
-		return false, nil
-	}
-	err = t.load()
-	return err == nil, err
 }
 
 // Count returns the number of tokens.

@@ -192,31 +192,22 @@ func (a *guard) discover(ctx context.Context) {
 
 // look loads changed files. It reports unusable ones, and the earlier ones stay in use.
 func (a *guard) look() {
-	if a.tokens != nil {
-		changed, err := a.tokens.Look()
-		if err != nil {
-			a.log.Error("tokens refused; the previous ones stay valid", "error", err)
-		}
-		if changed {
-			a.log.Info("tokens loaded", "tokens", a.tokens.Count())
-		}
+	if a.tokens != nil && a.changed(a.tokens, "tokens refused; the previous ones stay valid") {
+		a.log.Info("tokens loaded", "tokens", a.tokens.Count())
 	}
-	if a.named != nil {
-		changed, err := a.named.Look()
-		if err != nil {
-			a.log.Error("scopes of certificates refused; the previous ones stay valid", "error", err)
-		}
-		if changed {
-			a.log.Info("scopes of certificates loaded")
-		}
+	if a.named != nil && a.changed(a.named, "scopes of certificates refused; the previous ones stay valid") {
+		a.log.Info("scopes of certificates loaded")
 	}
-	if a.certificates != nil {
-		changed, err := a.certificates.Look()
-		if err != nil {
-			a.log.Error("certificates refused; the previous ones stay in use", "error", err)
-		}
-		if changed {
-			a.log.Info("certificates loaded")
-		}
+	if a.certificates != nil && a.changed(a.certificates, "certificates refused; the previous ones stay in use") {
+		a.log.Info("certificates loaded")
 	}
+}
+
+// changed loads files if they have changed, and reports whether it did. It logs an error with what was refused.
+func (a *guard) changed(files interface{ Look() (bool, error) }, refused string) bool {
+	changed, err := files.Look()
+	if err != nil {
+		a.log.Error(refused, "error", err)
+	}
+	return changed
 }
