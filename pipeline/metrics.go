@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-stream/weir/internal/metric"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
@@ -41,99 +42,59 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
+	maker := metric.For(r)
 	m := &metrics{
-		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_events_total",
-			Help: "Records by stream and outcome: applied, late (applied, but too late for at least one feature), dead, repeated (it is not the first record with the ID within the stream's dedup, and does not count), unmatched (of no stream, or a replayed event of another namespace). Those read again after a rewind, or for shards that lag, count again.",
-		}, []string{"stream", "outcome"}),
-		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_dead_letters_total", Help: "Records written to the dead-letter topic, by stream and reason.",
-		}, []string{"stream", "reason"}),
-		rewinds: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_rewinds_total", Help: "Partitions read again because the store went back in time, was spread over more shards, or another plan took the partition, by topic.",
-		}, []string{"topic"}),
-		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_lost_records_total", Help: "Records that were not applied and are no longer in the log, by topic.",
-		}, []string{"topic"}),
-		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_broken_batches_total",
-			Help: "How often a batch of the log could not be decoded, by topic and outcome: stopped (the partition waits and tries again), set_aside.",
-		}, []string{"topic", "outcome"}),
-		absent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_absent_offsets_total",
-			Help: "Offsets between those read that no batch of the log has, by topic. Compaction leaves them; in a topic that was never compacted, records were lost.",
-		}, []string{"topic"}),
-		vanished: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_vanished_records_total",
-			Help: "Records that were applied and have vanished from a log that was truncated, by topic.",
-		}, []string{"topic"}),
-		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_stopped_partitions",
-			Help: "Partitions assigned that cannot go on, by topic and reason: " +
-				"superseded, loss, other_log, stale_leader, beyond_end, open_transaction, broken_batch, schema_registry, error; /readyz says more.",
-		}, []string{"topic", "reason"}),
-		enriched: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_enriched_events_total", Help: "Events written with their features, by stream; those written again count again.",
-		}, []string{"stream"}),
-		enrich: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "weir_enrich_seconds", Help: "Time to read the features of a batch's enriched events and to write the events.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
-		}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_refused_mutations_total",
-			Help: "Mutations that the store refused because the key is of another type, and keys with damaged data that were compacted, each counted once a minute.",
-		}),
-		cutKeys: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_cut_keys_total",
-			Help: "Compactions that dropped the oldest state of an entity, since its key took too much; its features are INCOMPLETE.",
-		}),
-		damaged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_enriched_damaged_total",
-			Help: "Values that enriched events lack because the state of their entity is damaged.",
-		}),
-		forged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_forged_headers_total",
-			Help: "Records of events with headers that only Weir writes and without its seal. They are events like any other.",
-		}),
-		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_forgotten_ids_total",
-			Help: "IDs that were forgotten within the stream's dedup, because the partition has more records within it than are remembered, by topic: later repetitions count.",
-		}, []string{"topic"}),
-		batches: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_batches_total", Help: "Batches applied.",
-		}),
-		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "weir_batch_events", Help: "Records in a batch.",
-			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
-		}),
-		apply: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "weir_apply_seconds", Help: "Time to write a batch to the store, waiting for it included; dead letters and enriched events are written before.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
-		}),
-		freshness: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "weir_freshness_seconds", Help: "Time from a record's timestamp until it was applied.",
+		events: maker.Counters("weir_events_total",
+			"Records by stream and outcome: applied, late (applied, but too late for at least one feature), dead, repeated (it is not the first record with the ID within the stream's dedup, and does not count), unmatched (of no stream, or a replayed event of another namespace). Those read again after a rewind, or for shards that lag, count again.", "stream", "outcome"),
+		dead: maker.Counters("weir_dead_letters_total",
+			"Records written to the dead-letter topic, by stream and reason.", "stream", "reason"),
+		rewinds: maker.Counters("weir_rewinds_total",
+			"Partitions read again because the store went back in time, was spread over more shards, or another plan took the partition, by topic.", "topic"),
+		lost: maker.Counters("weir_lost_records_total",
+			"Records that were not applied and are no longer in the log, by topic.", "topic"),
+		broken: maker.Counters("weir_broken_batches_total",
+			"How often a batch of the log could not be decoded, by topic and outcome: stopped (the partition waits and tries again), set_aside.", "topic", "outcome"),
+		absent: maker.Counters("weir_absent_offsets_total",
+			"Offsets between those read that no batch of the log has, by topic. Compaction leaves them; in a topic that was never compacted, records were lost.", "topic"),
+		vanished: maker.Counters("weir_vanished_records_total",
+			"Records that were applied and have vanished from a log that was truncated, by topic.", "topic"),
+		stopped: maker.Gauges("weir_stopped_partitions", "Partitions assigned that cannot go on, by topic and reason: "+
+			"superseded, loss, other_log, stale_leader, beyond_end, open_transaction, broken_batch, schema_registry, error; /readyz says more.", "topic", "reason"),
+		enriched: maker.Counters("weir_enriched_events_total",
+			"Events written with their features, by stream; those written again count again.", "stream"),
+		enrich: maker.Histogram("weir_enrich_seconds",
+			"Time to read the features of a batch's enriched events and to write the events.",
+			prometheus.ExponentialBuckets(0.0005, 2, 14)),
+		refused: maker.Counter("weir_refused_mutations_total",
+			"Mutations that the store refused because the key is of another type, and keys with damaged data that were compacted, each counted once a minute."),
+		cutKeys: maker.Counter("weir_cut_keys_total",
+			"Compactions that dropped the oldest state of an entity, since its key took too much; its features are INCOMPLETE."),
+		damaged: maker.Counter("weir_enriched_damaged_total",
+			"Values that enriched events lack because the state of their entity is damaged."),
+		forged: maker.Counter("weir_forged_headers_total",
+			"Records of events with headers that only Weir writes and without its seal. They are events like any other."),
+		forgotten: maker.Counters("weir_forgotten_ids_total",
+			"IDs that were forgotten within the stream's dedup, because the partition has more records within it than are remembered, by topic: later repetitions count.", "topic"),
+		batches: maker.Counter("weir_batches_total", "Batches applied."),
+		batchSize: maker.Histogram("weir_batch_events", "Records in a batch.",
+			prometheus.ExponentialBuckets(1, 4, 8)),
+		apply: maker.Histogram("weir_apply_seconds",
+			"Time to write a batch to the store, waiting for it included; dead letters and enriched events are written before.",
+			prometheus.ExponentialBuckets(0.0005, 2, 14)),
+		freshness: maker.Histogram("weir_freshness_seconds", "Time from a record's timestamp until it was applied.",
 			// To 40 s. An alert fires at 5 s: between bounds a quantile is only guessed.
-			Buckets: append(prometheus.ExponentialBuckets(0.001, 2, 12), prometheus.ExponentialBuckets(5, 2, 4)...),
-		}),
-		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_lag_records",
-			Help: "Offsets up to the high watermark that some shard has still to process, those of open transactions included, by partition assigned.",
-		}, []string{"topic", "partition"}),
-		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_open_transaction_records",
-			Help: "Offsets after the last stable offset, which an open transaction blocks, by partition assigned.",
-		}, []string{"topic", "partition"}),
-		openAge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_open_transaction_age_seconds",
-			Help: "How long the last stable offset has not moved while there are offsets after it, as far as this process has seen, by partition assigned.",
-		}, []string{"topic", "partition"}),
-		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
-		}),
+			append(prometheus.ExponentialBuckets(0.001, 2, 12), prometheus.ExponentialBuckets(5, 2, 4)...)),
+		lag: maker.Gauges("weir_lag_records",
+			"Offsets up to the high watermark that some shard has still to process, those of open transactions included, by partition assigned.", "topic", "partition"),
+		open: maker.Gauges("weir_open_transaction_records",
+			"Offsets after the last stable offset, which an open transaction blocks, by partition assigned.", "topic", "partition"),
+		openAge: maker.Gauges("weir_open_transaction_age_seconds",
+			"How long the last stable offset has not moved while there are offsets after it, as far as this process has seen, by partition assigned.", "topic", "partition"),
+		partitions: maker.Gauge("weir_assigned_partitions", "Partitions assigned to this processor."),
 	}
 	m.greatestKey = newPeak("weir_greatest_key_bytes",
 		"Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.", time.Now)
-	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.absent, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.forged, m.forgotten, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.greatestKey)
 	return m
 }
 

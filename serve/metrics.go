@@ -2,7 +2,8 @@ package serve
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weir-stream/weir/internal/metric"
 )
 
 // The outcomes of a question.
@@ -28,48 +29,24 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	factory := promauto.With(r)
+	maker := metric.For(r)
 	return &metrics{
-		seconds: factory.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "weir_question_duration_seconds",
-			Help: "Time from a question's arrival to its answer.",
+		seconds: maker.Histograms("weir_question_duration_seconds", "Time from a question's arrival to its answer.",
 			// To 1.6 s. An alert fires at 50 ms: between bounds a quantile is only guessed.
-			Buckets: append(prometheus.ExponentialBuckets(0.0001, 2, 9), prometheus.ExponentialBuckets(0.05, 2, 6)...),
-		}, []string{"outcome"}),
-		values: factory.NewHistogram(prometheus.HistogramOpts{
-			Name:    "weir_question_values",
-			Help:    "Values that a question asks for: features, or their members, times entities.",
-			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
-		}),
-		staleness: factory.NewHistogram(prometheus.HistogramOpts{
-			Name:    "weir_question_staleness_seconds",
-			Help:    "How old at the most the state was that a question read from a replica; those that read from masters alone are not counted.",
-			Buckets: prometheus.ExponentialBuckets(0.025, 2, 10), // to 12.8 s
-		}),
-		asked: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_question_features_total",
-			Help: "Values asked for, by feature.",
-		}, []string{"feature"}),
-		inFlight: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_questions_in_flight",
-			Help: "Questions that are being answered.",
-		}),
-		unauthorized: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_requests_refused_total",
-			Help: "Requests without the required token or certificate, or to an unknown host, by the error's code.",
-		}, []string{"code"}),
-		damaged: factory.NewCounter(prometheus.CounterOpts{
-			Name: "weir_damaged_answers_total",
-			Help: "Values that answers lack because the state of their entity is damaged.",
-		}),
-		unavailable: factory.NewCounter(prometheus.CounterOpts{
-			Name: "weir_unavailable_answers_total",
-			Help: "Values that answers lack because the server of the store that holds their entity did not answer, or because a table cannot.",
-		}),
-		panics: factory.NewCounter(prometheus.CounterOpts{
-			Name: "weir_panics_total",
-			Help: "Requests that met a defect; the log has the stack of each.",
-		}),
+			append(prometheus.ExponentialBuckets(0.0001, 2, 9), prometheus.ExponentialBuckets(0.05, 2, 6)...), "outcome"),
+		values: maker.Histogram("weir_question_values", "Values that a question asks for: features, or their members, times entities.",
+			prometheus.ExponentialBuckets(1, 4, 8)),
+		staleness: maker.Histogram("weir_question_staleness_seconds",
+			"How old at the most the state was that a question read from a replica; those that read from masters alone are not counted.",
+			prometheus.ExponentialBuckets(0.025, 2, 10)), // to 12.8 s
+		asked:    maker.Counters("weir_question_features_total", "Values asked for, by feature.", "feature"),
+		inFlight: maker.Gauge("weir_questions_in_flight", "Questions that are being answered."),
+		unauthorized: maker.Counters("weir_requests_refused_total",
+			"Requests without the required token or certificate, or to an unknown host, by the error's code.", "code"),
+		damaged: maker.Counter("weir_damaged_answers_total", "Values that answers lack because the state of their entity is damaged."),
+		unavailable: maker.Counter("weir_unavailable_answers_total",
+			"Values that answers lack because the server of the store that holds their entity did not answer, or because a table cannot."),
+		panics: maker.Counter("weir_panics_total", "Requests that met a defect; the log has the stack of each."),
 	}
 }
 

@@ -3,6 +3,7 @@ package backfill
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-stream/weir/internal/metric"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -13,20 +14,15 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	m := &metrics{
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_backfill_records_total", Help: "Records that backfills have applied to new features, by topic.",
-		}, []string{"topic"}),
-		left: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_backfill_left_records", Help: "Offsets that are still to be backfilled of the partitions assigned, by fill and topic.",
-		}, []string{"fill", "topic"}),
-		broken: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_backfill_broken_partitions",
-			Help: "Partitions assigned of which a backfill was given up, by fill and topic: what is still needed of it is filled again.",
-		}, []string{"fill", "topic"}),
+	maker := metric.For(r)
+	return &metrics{
+		records: maker.Counters("weir_backfill_records_total",
+			"Records that backfills have applied to new features, by topic.", "topic"),
+		left: maker.Gauges("weir_backfill_left_records",
+			"Offsets that are still to be backfilled of the partitions assigned, by fill and topic.", "fill", "topic"),
+		broken: maker.Gauges("weir_backfill_broken_partitions",
+			"Partitions assigned of which a backfill was given up, by fill and topic: what is still needed of it is filled again.", "fill", "topic"),
 	}
-	r.MustRegister(m.records, m.left, m.broken)
-	return m
 }
 
 // set sets the metrics of a fill.

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/metric"
 	"github.com/weir-stream/weir/pipeline/retry"
 )
 
@@ -63,14 +64,13 @@ func New(cfg Config) *Cache {
 	if cfg.After == nil {
 		cfg.After = func(d time.Duration, do func()) { time.AfterFunc(d, do) }
 	}
-	s := &Cache{cfg: cfg, byID: map[int32]*schema{}, registered: map[[2]string]*registration{}, fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_schema_fetches_total", Help: "Requests for schemas to the registry by outcome: fetched, unknown, failed.",
-	}, []string{"outcome"})}
+	s := &Cache{cfg: cfg, byID: map[int32]*schema{}, registered: map[[2]string]*registration{}}
+	s.fetches = metric.For(cfg.Metrics).Counters("weir_schema_fetches_total",
+		"Requests for schemas to the registry by outcome: fetched, unknown, failed.", "outcome")
 	s.ctx, s.end = context.WithCancel(context.Background())
 	for _, outcome := range []string{"fetched", "unknown", "failed"} {
 		s.fetches.WithLabelValues(outcome)
 	}
-	cfg.Metrics.MustRegister(s.fetches)
 	return s
 }
 

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/diff"
+	"github.com/weir-stream/weir/internal/metric"
 	"github.com/weir-stream/weir/serve/status"
 )
 
@@ -173,20 +173,13 @@ type reloadMetrics struct {
 }
 
 func newReloadMetrics(r prometheus.Registerer) *reloadMetrics {
-	factory := promauto.With(r)
+	maker := metric.For(r)
 	m := &reloadMetrics{
-		info: factory.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_definitions_info", Help: "1 for the version of the definitions in use.",
-		}, []string{"version"}),
-		reloads: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_definitions_reloads_total", Help: "Changes of the definitions by outcome: loaded, refused.",
-		}, []string{"outcome"}),
-		last: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_definitions_last_reload_timestamp_seconds", Help: "When the definitions last changed; 0 if they have not.",
-		}),
-		good: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_definitions_last_reload_successful", Help: "1 if the definitions in use are those in the files, 0 if those were refused.",
-		}),
+		info:    maker.Gauges("weir_definitions_info", "1 for the version of the definitions in use.", "version"),
+		reloads: maker.Counters("weir_definitions_reloads_total", "Changes of the definitions by outcome: loaded, refused.", "outcome"),
+		last:    maker.Gauge("weir_definitions_last_reload_timestamp_seconds", "When the definitions last changed; 0 if they have not."),
+		good: maker.Gauge("weir_definitions_last_reload_successful",
+			"1 if the definitions in use are those in the files, 0 if those were refused."),
 	}
 	m.good.Set(1)
 	for _, outcome := range []string{"loaded", "refused"} {
