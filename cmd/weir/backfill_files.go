@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -265,13 +265,13 @@ func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, input
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(f.out, "%s: %s of %s, %d %s\n", file.Name, say.Number(int(file.Events), "event"), file.Stream, file.Before, beforeCut)
+		fmt.Fprintf(f.out, "%s: %s of %s, %d %s\n", file.Name, spelling.Counted(int(file.Events), "event"), file.Stream, file.Before, beforeCut)
 		b.Files = append(b.Files, file)
 		events += file.Events
 		unusable, first = unusable+file.Unusable, cmp.Or(first, file.Reason)
 	}
 	if unusable > 0 {
-		found := fmt.Sprintf("%d of %s of %s cannot be used; the first: %v", unusable, say.Number(int(events), "event"), cut.Topic, first)
+		found := fmt.Sprintf("%d of %s of %s cannot be used; the first: %v", unusable, spelling.Counted(int(events), "event"), cut.Topic, first)
 		if !f.setAside {
 			return nil, errors.New(found + "; --set-aside leaves them out")
 		}

@@ -22,11 +22,11 @@ import (
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/diff"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -38,7 +38,7 @@ import (
 type losesState struct{ features []string }
 
 func (e *losesState) Error() string {
-	return fmt.Sprintf("services answer with %s, which would lose state: %s", say.Number(len(e.features), "feature"), strings.Join(e.features, ", "))
+	return fmt.Sprintf("services answer with %s, which would lose state: %s", spelling.Counted(len(e.features), "feature"), strings.Join(e.features, ", "))
 }
 
 func newDiffCommand() *cobra.Command {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/doctor"
 )
 
@@ -52,7 +52,7 @@ and fails if a check fails.`,
 			return err
 		}
 		if n := findings.Count(doctor.Fail); n > 0 {
-			return fmt.Errorf("%s FAIL", say.Number(n, "finding"))
+			return fmt.Errorf("%s FAIL", spelling.Counted(n, "finding"))
 		}
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/spelling"
@@ -112,7 +111,7 @@ func (c *listChange) write(s *settings, cmd *cobra.Command, args []string, until
 	if remove {
 		verb = "removed from"
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", say.Number(len(changes), "value"), verb, list.Name)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", spelling.Counted(len(changes), "value"), verb, list.Name)
 	return err
 }
 

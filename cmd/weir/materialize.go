@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
@@ -238,7 +238,7 @@ func (o *materializeOptions) sayLeftOut(reasons []error) {
 		fmt.Fprintf(o.screen, "left out: %v\n", why)
 	}
 	if more := len(reasons) - most; more > 0 {
-		fmt.Fprintf(o.screen, "left out: %s; name features with --columns or --service to see why\n", say.Number(more, "more feature"))
+		fmt.Fprintf(o.screen, "left out: %s; name features with --columns or --service to see why\n", spelling.Counted(more, "more feature"))
 	}
 }
 

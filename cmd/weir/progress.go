@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/cmd/weir/say"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
 )
 
@@ -52,9 +53,9 @@ func (p *progress) show(is materialize.Progress) {
 		return
 	}
 	p.shown = now
-	line := fmt.Sprintf("reading: %s, %.0f/s", say.Number(is.Events, "event"), perSecond(is.Events, now.Sub(p.phase)))
+	line := fmt.Sprintf("reading: %s, %.0f/s", spelling.Counted(is.Events, "event"), perSecond(is.Events, now.Sub(p.phase)))
 	if !is.Reading {
-		line = fmt.Sprintf("making: %s, %.0f/s", say.Number(is.Rows, "row"), perSecond(is.Rows, now.Sub(p.phase)))
+		line = fmt.Sprintf("making: %s, %.0f/s", spelling.Counted(is.Rows, "row"), perSecond(is.Rows, now.Sub(p.phase)))
 	}
 	if is.Share > 0 {
 		left := time.Duration(float64(now.Sub(p.phase)) * (1 - is.Share) / is.Share)
@@ -80,8 +81,8 @@ func (p *progress) end(s materialize.Summary, err error) {
 		return
 	}
 	took := p.clock().Sub(p.began)
-	line := fmt.Sprintf("%s of %s in %s, %.0f/s; %s reached a cap", say.Number(s.Rows, "row"), say.Number(s.Events, "event"),
-		took.Round(100*time.Millisecond), perSecond(s.Rows, took), say.Number(s.Capped, "value"))
+	line := fmt.Sprintf("%s of %s in %s, %.0f/s; %s reached a cap", spelling.Counted(s.Rows, "row"), spelling.Counted(s.Events, "event"),
+		took.Round(100*time.Millisecond), perSecond(s.Rows, took), spelling.Counted(s.Capped, "value"))
 	for _, more := range []struct {
 		n    int
 		noun string
@@ -96,11 +97,11 @@ func (p *progress) end(s materialize.Summary, err error) {
 		{s.NoID, "event", "without an id, and so without a row"},
 	} {
 		if more.n > 0 {
-			line += fmt.Sprintf("; %s %s", say.Number(more.n, more.noun), more.said)
+			line += fmt.Sprintf("; %s %s", spelling.Counted(more.n, more.noun), more.said)
 		}
 	}
 	if s.SetAside > 0 {
-		line += fmt.Sprintf("; %s set aside, the first: %v", say.Number(s.SetAside, "event"), s.FirstSetAside)
+		line += fmt.Sprintf("; %s set aside, the first: %v", spelling.Counted(s.SetAside, "event"), s.FirstSetAside)
 	}
 	if s.Spilled > 0 {
 		line += fmt.Sprintf("; %.0f MiB sorted on disk", float64(s.Spilled)/(1<<20))

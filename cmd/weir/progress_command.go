@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/operate/place"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -64,7 +64,7 @@ how long that will take, for which it reads twice, two seconds apart. It writes 
 				return err
 			}
 			if n := lag.Unknown(partitions); n > 0 {
-				return fmt.Errorf("the lag of %d of %s is unknown, since their leaders do not answer", n, say.Number(len(partitions), "partition"))
+				return fmt.Errorf("the lag of %d of %s is unknown, since their leaders do not answer", n, spelling.Counted(len(partitions), "partition"))
 			}
 			if most < 0 {
 				return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/store/redis/reshard"
 )
 
@@ -68,7 +68,7 @@ for two copies of the state.`,
 			case errors.Is(err, reshard.ErrNoOld): // as after a run of which it is unknown whether it was done
 				_, err = fmt.Fprintf(out, "nothing to delete: %v\n", err)
 			case err == nil:
-				_, err = fmt.Fprintf(out, "deleted %s of the shards before\n", say.Number(tally.of("deleted"), "key"))
+				_, err = fmt.Fprintf(out, "deleted %s of the shards before\n", spelling.Counted(tally.of("deleted"), "key"))
 			}
 		default:
 			err = spread(cmd.Context(), out, cfg, r, tally, to, yes)
@@ -119,7 +119,7 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 		return err
 	}
 	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied. Processors and APIs that run take them within a second.\n"+
-		"Then delete the keys of the old shards:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
+		"Then delete the keys of the old shards:\nweir reshard --delete-old\n", cfg.Namespace, to, spelling.Counted(t.of("copied"), "key"))
 	return err
 }
 
@@ -193,7 +193,7 @@ func (t *tally) add(doing string, keys int) {
 	t.keys[doing] += keys
 	if now := t.clock(); now.Sub(t.shown) >= lineEvery {
 		t.shown = now
-		_, _ = fmt.Fprintf(t.screen, "%s %s\n", doing, say.Number(t.keys[doing], "key"))
+		_, _ = fmt.Fprintf(t.screen, "%s %s\n", doing, spelling.Counted(t.keys[doing], "key"))
 	}
 }
 

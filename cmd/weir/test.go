@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/cmd/weir/say"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/featuretest"
 )
 
@@ -48,7 +48,7 @@ Kafka nor Redis. The command fails if a test fails.`,
 				bad = append(bad, writeJUnit(junit, results))
 			}
 			if failed > 0 {
-				bad = append(bad, fmt.Errorf("%d of %s failed", failed, say.Number(tests, "test")))
+				bad = append(bad, fmt.Errorf("%d of %s failed", failed, spelling.Counted(tests, "test")))
 			}
 			return errors.Join(bad...)
 		},

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Counted returns a number with its noun, in the plural if needed.
+// Counted returns a number with its noun, which is in the plural if needed, and the same for all numbers if it ends in s.
 func Counted(n int, noun string) string {
-	if n != 1 {
+	if n != 1 && noun[len(noun)-1] != 's' {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)

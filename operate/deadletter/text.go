@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // WriteTable writes letters as a table, and their number by reason below it.
@@ -31,7 +33,7 @@ func WriteTable(out io.Writer, letters []*Letter) error {
 		fmt.Fprintln(out)
 	}
 	reasons, replayed := count(letters)
-	_, err := fmt.Fprintf(out, "%s%s, %d of them replayed\n", number(len(letters), "dead letter"), list(reasons), replayed)
+	_, err := fmt.Fprintf(out, "%s%s, %d of them replayed\n", spelling.Counted(len(letters), "dead letter"), list(reasons), replayed)
 	return err
 }
 
@@ -139,7 +141,7 @@ func (l *Letter) WriteText(out io.Writer) error {
 	fmt.Fprintf(w, "namespace\t%s\n", cmp.Or(l.Namespace, "none"))
 	fmt.Fprintf(w, "stream\t%s\n", cmp.Or(l.Stream, "none"))
 	fmt.Fprintf(w, "reason\t%s: %s\n", l.Reason, printable(l.Message))
-	fmt.Fprintf(w, "replayed\t%s; %s before\n", yes(l.Replayed), number(l.Replays, "time"))
+	fmt.Fprintf(w, "replayed\t%s; %s before\n", yes(l.Replayed), spelling.Counted(l.Replays, "time"))
 	fmt.Fprintf(w, "key\t%s\n", quoted(l.Key))
 	for _, h := range l.Headers {
 		fmt.Fprintf(w, "header\t%s: %s\n", printable(h.Key), quoted(h.Value))
@@ -148,7 +150,7 @@ func (l *Letter) WriteText(out io.Writer) error {
 		fmt.Fprintf(w, "value\tnone\n")
 		return w.Flush()
 	}
-	fmt.Fprintf(w, "value\t%s\n", number(len(l.Value), "byte"))
+	fmt.Fprintf(w, "value\t%s\n", spelling.Counted(len(l.Value), "byte"))
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -198,10 +200,10 @@ func (s Summary) WriteText(out io.Writer, would bool) error {
 	if would {
 		verb = "would replay "
 	}
-	text := verb + number(n, "event") + list(s.Replayed) + "\n"
+	text := verb + spelling.Counted(n, "event") + list(s.Replayed) + "\n"
 	for _, why := range allWhys() {
 		if of := s.Passed[why]; of > 0 {
-			text += fmt.Sprintf("skipped %s %s\n", number(of, "dead letter"), why)
+			text += fmt.Sprintf("skipped %s %s\n", spelling.Counted(of, "dead letter"), why)
 		}
 	}
 	_, err := io.WriteString(out, text)
@@ -215,11 +217,4 @@ func yes(is bool) string {
 		return "yes"
 	}
 	return "no"
-}
-
-func number(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/refill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
@@ -189,7 +190,7 @@ func WriteDropped(out io.Writer, list []Dropped, scope Scope) error {
 		if d.Damage != "" {
 			fmt.Fprintf(&text, "  damaged   %s\n", d.Damage)
 		}
-		fmt.Fprintf(&text, "  %-8s  all but %s of %s\n", dropped, number(d.Kept, "byte"), number(d.Bytes, "byte"))
+		fmt.Fprintf(&text, "  %-8s  all but %s of %s\n", dropped, spelling.Counted(d.Kept, "byte"), spelling.Counted(d.Bytes, "byte"))
 		if r := d.Refilled; r != nil {
 			r.writeText(&text, scope.DryRun)
 		}

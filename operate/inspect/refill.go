@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/refill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
@@ -29,7 +30,7 @@ func (r *Refilled) writeText(text *strings.Builder, dryRun bool) {
 	if dryRun {
 		refilled = "to refill"
 	}
-	fmt.Fprintf(text, "  %-9s from %s of %s in the log", refilled, number(int(r.Events), "event"), number(int(r.Records), "record"))
+	fmt.Fprintf(text, "  %-9s from %s of %s in the log", refilled, spelling.Counted(int(r.Events), "event"), spelling.Counted(int(r.Records), "record"))
 	if r.Children > 0 {
 		children := "children"
 		if r.Children == 1 {

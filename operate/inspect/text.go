@@ -11,6 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // WriteJSON writes the keys as one JSON object.
@@ -49,9 +51,9 @@ func (k *Key) writeText(out io.Writer) error {
 		text.WriteString("  holds     nothing\n")
 	case k.Bytes == 0:
 	case k.TimeToLive == nil:
-		fmt.Fprintf(&text, "  holds     %s, forever\n", number(k.Bytes, "byte"))
+		fmt.Fprintf(&text, "  holds     %s, forever\n", spelling.Counted(k.Bytes, "byte"))
 	default:
-		fmt.Fprintf(&text, "  holds     %s, for %s more\n", number(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
+		fmt.Fprintf(&text, "  holds     %s, for %s more\n", spelling.Counted(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
 	}
 	if k.Damage != "" {
 		fmt.Fprintf(&text, "  damaged   %s; see weir state drop\n", k.Damage)
@@ -72,11 +74,11 @@ func (k *Key) writeText(out io.Writer) error {
 	}
 	for _, c := range k.Children {
 		fmt.Fprintf(&text, "\n  state by %s, which this key holds: %s in %s\n",
-			strings.Join(c.By, ", "), number(c.Bytes, "byte"), number(c.Sections, "section"))
+			strings.Join(c.By, ", "), spelling.Counted(c.Bytes, "byte"), spelling.Counted(c.Sections, "section"))
 	}
 	for _, u := range k.Unknown {
 		fmt.Fprintf(&text, "\n  series with tag %s, which these definitions do not have: %s in %s\n",
-			u.Tag, number(u.Bytes, "byte"), number(u.Sections, "section"))
+			u.Tag, spelling.Counted(u.Bytes, "byte"), spelling.Counted(u.Sections, "section"))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
@@ -108,7 +110,7 @@ func (s *Series) writeText(text *strings.Builder) {
 	if s.Condition != "" {
 		fmt.Fprintf(text, " if %s", s.Condition)
 	}
-	fmt.Fprintf(text, "\n  as %s, tile %s, kept %s: %s in %s\n", s.State, s.Tile, s.Keep, number(s.Bytes, "byte"), number(s.Sections, "section"))
+	fmt.Fprintf(text, "\n  as %s, tile %s, kept %s: %s in %s\n", s.State, s.Tile, s.Keep, spelling.Counted(s.Bytes, "byte"), spelling.Counted(s.Sections, "section"))
 	fmt.Fprintf(text, "  for %s\n", strings.Join(s.Features, ", "))
 	if s.CutOff != nil {
 		fmt.Fprintf(text, "    events up to %s were cut off by max %d\n", moment(*s.CutOff), s.Max)
@@ -146,13 +148,13 @@ func (e *Entry) cells() (cells []string) {
 		cells = append(cells, visible(*e.Value))
 	}
 	if e.Estimate != nil {
-		cells = append(cells, "about "+number(int(*e.Estimate), "value"), fmt.Sprintf("%s set", number(e.Registers, "register")))
+		cells = append(cells, "about "+spelling.Counted(int(*e.Estimate), "value"), fmt.Sprintf("%s set", spelling.Counted(e.Registers, "register")))
 	}
 	if m := e.Moments; m != nil {
-		cells = append(cells, number(int(m.Number), "value"), fmt.Sprintf("mean %g", m.Mean), fmt.Sprintf("squares %g", m.Squares))
+		cells = append(cells, spelling.Counted(int(m.Number), "value"), fmt.Sprintf("mean %g", m.Mean), fmt.Sprintf("squares %g", m.Squares))
 	}
 	if e.Hashes > 0 || e.Bits > 0 {
-		cells = append(cells, number(e.Hashes, "value")+" as hashes", number(e.Bits, "bit")+" of filters set")
+		cells = append(cells, spelling.Counted(e.Hashes, "value")+" as hashes", spelling.Counted(e.Bits, "bit")+" of filters set")
 	}
 	if len(e.Columns) > 0 {
 		var columns []string
@@ -180,12 +182,4 @@ func visible(text string) string {
 func moment(ms int64) string {
 	text, _ := strings.CutSuffix(time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000"), ".000")
 	return text + "Z"
-}
-
-// number returns a count with its noun.
-func number(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
 }

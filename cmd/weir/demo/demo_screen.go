@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/cmd/weir/say"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // errAllApplied ends a demo with a fixed number of events.
@@ -93,7 +94,7 @@ func (d *running) endLine() {
 func (d *running) suggest(ctx context.Context, took time.Duration) {
 	d.endLine()
 	if d.past.count > 0 {
-		fmt.Fprintf(d.screen, "\n%d events of the last %s applied in %.1f s; new ones follow.\n", d.past.count, say.Number(d.days, "day"), took.Seconds())
+		fmt.Fprintf(d.screen, "\n%d events of the last %s applied in %.1f s; new ones follow.\n", d.past.count, spelling.Counted(d.days, "day"), took.Seconds())
 	}
 	if len(d.past.frauds) > 0 {
 		d.listFrauds(ctx)

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/serve/access"
 )
@@ -126,9 +126,9 @@ func (a *guard) summary() string {
 	}
 	switch {
 	case a.tokens != nil && a.issuer != nil:
-		wants = append(wants, "one of "+say.Number(a.tokens.Count(), "token")+" or one of "+a.cfg.OIDC.Issuer)
+		wants = append(wants, "one of "+spelling.Counted(a.tokens.Count(), "token")+" or one of "+a.cfg.OIDC.Issuer)
 	case a.tokens != nil:
-		wants = append(wants, "one of "+say.Number(a.tokens.Count(), "token"))
+		wants = append(wants, "one of "+spelling.Counted(a.tokens.Count(), "token"))
 	case a.issuer != nil:
 		wants = append(wants, "a token of "+a.cfg.OIDC.Issuer)
 	}

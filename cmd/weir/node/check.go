@@ -16,6 +16,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/reworded/brokers"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/doctor"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/group"
@@ -61,7 +62,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	list := &checkList{out: out}
-	list.ok("settings", "namespace %s, %s", cfg.Namespace, say.Number(cfg.Shards, "shard"))
+	list.ok("settings", "namespace %s, %s", cfg.Namespace, spelling.Counted(cfg.Shards, "shard"))
 	if roles.Processor && len(registry.Streams) == 0 {
 		list.fail("features", errNoStreams)
 	} else {
@@ -78,7 +79,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	}
 	list.take(connect.CheckStore(ctx, cfg, roles.Processor, roles.API))
 	if list.failed > 0 {
-		return fmt.Errorf("%s failed", say.Number(list.failed, "check"))
+		return fmt.Errorf("%s failed", spelling.Counted(list.failed, "check"))
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 		list.fail("kafka", fmt.Errorf("%s: %w", strings.Join(cfg.Kafka.Brokers, ","), err))
 		return
 	}
-	list.ok("kafka", "%s", say.Number(len(found.Brokers), "broker"))
+	list.ok("kafka", "%s", spelling.Counted(len(found.Brokers), "broker"))
 	if err := group.MayJoin(ctx, client.Transport, client.Addr, cfg.Kafka.Group); err != nil {
 		list.fail("group "+cfg.Kafka.Group, brokers.Plainly(err))
 	} else {
@@ -129,7 +130,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 	}
 	for _, topic := range found.Topics {
 		if topic.Error == nil {
-			list.ok("topic "+topic.Name, "%s", say.Number(len(topic.Partitions), "partition"))
+			list.ok("topic "+topic.Name, "%s", spelling.Counted(len(topic.Partitions), "partition"))
 		}
 	}
 	checkWriting(ctx, list, client, found, append(registry.EnrichedTopics(), cfg.Kafka.DeadLetterTopic))
@@ -144,7 +145,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 		from, to := connect.PartitionsOf(found, e.Stream.Topic), connect.PartitionsOf(found, e.Topic)
 		if from > 0 && to > 0 && from != to {
 			list.warn("topic "+e.Topic, "has %s, and %s has %d: enriched events go by their keys, not to the partition of the same number",
-				say.Number(to, "partition"), e.Stream.Topic, from)
+				spelling.Counted(to, "partition"), e.Stream.Topic, from)
 		}
 	}
 }

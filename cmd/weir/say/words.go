@@ -5,18 +5,11 @@ import (
 	"fmt"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Summary describes what a registry contains.
 func Summary(r *features.Registry) string {
-	return fmt.Sprintf("%s of %s in %s, %s", Number(len(r.Features), "feature"), Number(len(r.Streams), "stream"),
-		Number(len(r.Series), "state series"), Number(len(r.Services), "service"))
-}
-
-// Number returns a count with its noun, which is the same for all numbers if it ends in s.
-func Number(n int, noun string) string {
-	if n != 1 && noun[len(noun)-1] != 's' {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return fmt.Sprintf("%s of %s in %s, %s", spelling.Counted(len(r.Features), "feature"), spelling.Counted(len(r.Streams), "stream"),
+		spelling.Counted(len(r.Series), "state series"), spelling.Counted(len(r.Services), "service"))
 }
