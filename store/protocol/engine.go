@@ -10,8 +10,9 @@ import (
 
 // A record is that of a shard, from 0 on, or one of the registers of the namespace.
 const (
-	Plans = -1 - iota // the plans, fills and archives that there ever were
-	Used              // the plans in use
+	Plans   = -1 - iota // the plans, fills and archives that there ever were
+	Used                // the plans in use
+	Busiest             // what processors publish about their busiest entities
 )
 
 // Engine keeps records, in any way that changes one record in one step. It is safe for concurrent use.

@@ -41,6 +41,9 @@ var changeLua string
 func plansKey(namespace string) string { return namespace + ":plans" }
 func usedKey(namespace string) string  { return namespace + ":used" }
 
+// busiestKey holds what processors publish about their busiest entities.
+func busiestKey(namespace string) string { return namespace + ":busiest" }
+
 // records are the records of a store.
 type records struct{ s *Store }
 
@@ -54,6 +57,8 @@ func (r records) Name(record int) string {
 		return plansKey(r.s.namespace)
 	case protocol.Used:
 		return usedKey(r.s.namespace)
+	case protocol.Busiest:
+		return busiestKey(r.s.namespace)
 	default:
 		return keyspace.ProgressKey(r.s.tags[record])
 	}

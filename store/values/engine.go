@@ -20,11 +20,8 @@ type Key struct {
 	Entity string
 }
 
-// The registers of a namespace, beside those of the protocol.
-const (
-	layoutRegister  = protocol.Used - 1 - iota // what the namespace is like
-	busiestRegister                            // what processors publish
-)
+// layoutRegister says what the namespace is like. It is beside the registers of the protocol.
+const layoutRegister = protocol.Busiest - 1
 
 // Value is a value that was read.
 type Value struct {

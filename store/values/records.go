@@ -25,6 +25,8 @@ func (r records) Name(record int) string {
 		return "the plans of the namespace"
 	case protocol.Used:
 		return "the plans in use"
+	case protocol.Busiest:
+		return "the busiest entities"
 	default:
 		return fmt.Sprintf("the record of shard %d", record)
 	}
