@@ -80,9 +80,8 @@ func (f *avroFormat) NewScanner(tree *Node) Scanner {
 		s.program = compileAvro(f.schema, nil, tree)
 		return s
 	}
-	return &framedAvroScanner{s, newPrograms(f.registered, func(schema any) *avroType {
-		return compileAvro(schema.(*avroSchema), f.schema, tree)
-	})}
+	compile := func(schema any) *avroType { return compileAvro(schema.(*avroSchema), f.schema, tree) }
+	return &framedScanner[*avroType]{newPrograms(f.registered, compile), s.scan}
 }
 
 func (f *avroFormat) Check(path []string, t value.Type) error {
@@ -104,25 +103,6 @@ func (f *avroFormat) SchemaOf(s Registered) (Format, error) {
 		return f, nil
 	}
 	return &avroFormat{name: f.name, schema: schema.(*avroSchema), registered: f.registered}, nil
-}
-
-// framedAvroScanner reads records that name their schemas.
-type framedAvroScanner struct {
-	*avroScanner
-	programs programs[*avroType]
-}
-
-// Scan finds the values of the tree in a record.
-func (s *framedAvroScanner) Scan(rec *Record, values []Datum) error {
-	id, body, err := framed(rec.Value)
-	if err != nil {
-		return err
-	}
-	program, err := s.programs.find(id)
-	if err != nil {
-		return err
-	}
-	return s.scan(program, body, values)
 }
 
 // checkAvro says why no value of a type can be at a path below a schema.

@@ -101,9 +101,16 @@ func (f *protobufFormat) NewScanner(tree *Node) Scanner {
 		s.program = compileProto(f.message, tree)
 		return s
 	}
-	return &framedProtoScanner{s, newPrograms(f.registered, func(schema any) *protoPrograms {
+	compile := func(schema any) *protoPrograms {
 		return &protoPrograms{file: schema.(protoreflect.FileDescriptor), tree: tree, byIndexes: map[string]*protoMessage{}}
-	})}
+	}
+	return &framedScanner[*protoPrograms]{newPrograms(f.registered, compile), func(of *protoPrograms, body []byte, values []Datum) error {
+		program, body, err := of.find(body) // the record names its message, too
+		if err != nil {
+			return err
+		}
+		return s.scan(program, body, values)
+	}}
 }
 
 func (f *protobufFormat) Check(path []string, t value.Type) error {
@@ -127,29 +134,6 @@ func (f *protobufFormat) SchemaOf(s Registered) (Format, error) {
 		return nil, errors.New("it has no message")
 	}
 	return &protobufFormat{name: f.name, message: messages.Get(0), registered: f.registered}, nil
-}
-
-// framedProtoScanner reads records that name their schemas and the message in them.
-type framedProtoScanner struct {
-	*protoScanner
-	programs programs[*protoPrograms]
-}
-
-// Scan finds the values of the tree in a record.
-func (s *framedProtoScanner) Scan(rec *Record, values []Datum) error {
-	id, body, err := framed(rec.Value)
-	if err != nil {
-		return err
-	}
-	of, err := s.programs.find(id)
-	if err != nil {
-		return err
-	}
-	program, body, err := of.find(body)
-	if err != nil {
-		return err
-	}
-	return s.scan(program, body, values)
 }
 
 // protoPrograms are the compiled messages of a file.

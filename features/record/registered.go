@@ -125,6 +125,25 @@ func (p *programs[P]) find(id int32) (P, error) {
 	return program, nil
 }
 
+// framedScanner reads records that name their schemas.
+type framedScanner[P any] struct {
+	programs programs[P]
+	scan     func(program P, body []byte, values []Datum) error
+}
+
+// Scan finds the values of the tree in a record.
+func (s *framedScanner[P]) Scan(rec *Record, values []Datum) error {
+	id, body, err := framed(rec.Value)
+	if err != nil {
+		return err
+	}
+	program, err := s.programs.find(id)
+	if err != nil {
+		return err
+	}
+	return s.scan(program, body, values)
+}
+
 // holds says what a schema may hold at a path.
 type holds struct{ text, number, truth bool }
 

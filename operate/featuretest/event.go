@@ -112,16 +112,22 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 			err = setPlace(o, &s.Fields[i], v)
 			return
 		}
-		var path []string
-		if path, err = pathOf("stream "+s.Name, s, key.Value); err == nil && !o.set(path, f.valueText(s, key.Value, v)) {
-			err = conflict(key.Value)
-		}
+		err = f.put(o, "stream "+s.Name, s, key.Value, v)
 	}
 	if defaults := f.defaults[e.stream]; defaults != nil {
 		each(defaults, put)
 	}
 	each(e.fields, put)
 	return o.appendJSON(nil), err
+}
+
+// put sets a member of a record, which is of what, by its name.
+func (f *file) put(o *object, what string, s *record.Stream, name string, v *yaml.Node) error {
+	path, err := pathOf(what, s, name)
+	if err == nil && !o.set(path, f.valueText(s, name, v)) {
+		err = conflict(name)
+	}
+	return err
 }
 
 func conflict(name string) error {

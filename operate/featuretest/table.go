@@ -1,7 +1,6 @@
 package featuretest
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -92,10 +91,7 @@ func (f *file) take(c *tables.Contents, t *features.Table, row *tableRow) {
 		if key.Value == "at" || err != nil {
 			return
 		}
-		var path []string
-		if path, err = pathOf("table "+t.Name, t.Rows, key.Value); err == nil && !o.set(path, f.valueText(t.Rows, key.Value, v)) {
-			err = fmt.Errorf("%s: its path conflicts with that of another value", key.Value)
-		}
+		err = f.put(o, "table "+t.Name, t.Rows, key.Value, v)
 	})
 	if err != nil {
 		f.find(row.node, "%v", err)
