@@ -3,9 +3,7 @@ package inspect
 import (
 	"cmp"
 	"fmt"
-	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -126,38 +124,20 @@ func (g *group) entity(given map[string]string) (string, error) {
 	return string(text), nil
 }
 
-// parse parses the value of a key.
-func parse(key record.Field, text string) (value.Value, bool) {
-	v := value.Value{Type: key.Type, Scale: key.Scale}
-	var err error
+// parse parses the value of a key. Floats and locations cannot name entities.
+func parse(key record.Field, text string) (v value.Value, ok bool) {
 	switch key.Type {
-	case value.String:
-		v.Str = []byte(text)
-	case value.Int:
-		v.Num, err = strconv.ParseInt(text, 10, 64)
-	case value.Bool:
-		if text != "true" && text != "false" {
-			return v, false
-		}
-		v.Num = map[string]int64{"true": 1}[text]
-	case value.Timestamp:
-		var t time.Time
-		if t, err = time.Parse(time.RFC3339, text); err == nil {
-			v.Num = t.UnixMilli()
-		} else {
-			v.Num, err = strconv.ParseInt(text, 10, 64)
-		}
-	case value.Decimal:
-		number, ok := new(big.Rat).SetString(text)
-		if !ok {
-			return v, false
-		}
-		scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(key.Scale)), nil)
-		number.Mul(number, new(big.Rat).SetInt(scale))
-		v.Num = number.Num().Int64()
-		return v, number.IsInt() && number.Num().IsInt64()
-	default: // floats and locations cannot name entities
+	case value.Float, value.Location:
 		return v, false
+	case value.Decimal:
+		number, ok := value.ParseNumber([]byte(text))
+		num, how := number.Scaled(int(key.Scale))
+		return value.Value{Type: value.Decimal, Scale: key.Scale, Num: num}, ok && how == value.Exact
+	case value.Timestamp:
+		if t, err := time.Parse(time.RFC3339, text); err == nil {
+			return value.Value{Type: value.Timestamp, Num: t.UnixMilli()}, true
+		}
 	}
-	return v, err == nil
+	v = value.ParseText(key.Type, key.Scale, text)
+	return v, !v.IsNull()
 }
