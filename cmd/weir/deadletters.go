@@ -111,14 +111,11 @@ func openDeadLetters(ctx context.Context, cfg *config.Config) (*deadletter.Topic
 		return nil, err
 	}
 	topic := &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic, Namespace: cfg.Namespace}
-	store, err := openStore(cfg)
+	store, err := adopted(ctx, cfg, openStore)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = store.Close() }()
-	if err := store.Adopt(ctx); err != nil {
-		return nil, err
-	}
 	topic.Seal, err = store.Seal(ctx)
 	return topic, err
 }
@@ -243,14 +240,11 @@ which they were not too late have counted them.`,
 			if err != nil {
 				return err
 			}
-			store, err := openStore(cfg)
+			store, err := adopted(cmd.Context(), cfg, openStore)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = store.Close() }()
-			if err := store.Adopt(cmd.Context()); err != nil {
-				return err
-			}
 			replay.Filter, replay.Topic, replay.State = filter.Filter, topic, store
 			if replay.Producer, err = cfg.KafkaProducer(); err != nil {
 				return err

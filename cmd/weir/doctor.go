@@ -122,13 +122,10 @@ func examineOther(ctx context.Context, cfg *config.Config, registry *features.Re
 	if registry == nil || findings.Count(doctor.Fail) > 0 {
 		return findings
 	}
-	store, err := openStore(cfg)
+	store, err := adopted(ctx, cfg, openStore)
 	if err != nil {
 		return append(findings, failed(cfg.Store.Type, err)...)
 	}
 	defer store.Close()
-	if err := store.Adopt(ctx); err != nil {
-		return append(findings, failed(cfg.Store.Type, err)...)
-	}
 	return append(findings, doctor.Greatest(ctx, store, registry)...)
 }

@@ -141,14 +141,11 @@ func sealOf(ctx context.Context, cfg *config.Config) (state.Seal, error) {
 
 // secretOf returns the secret with which the settings' namespace hashes values.
 func secretOf(ctx context.Context, cfg *config.Config) (state.Secret, error) {
-	deployment, err := openRedis(cfg)
+	deployment, err := adopted(ctx, cfg, openRedis)
 	if err != nil {
 		return state.Secret{}, err
 	}
 	defer func() { _ = deployment.Close() }()
-	if err := deployment.Adopt(ctx); err != nil {
-		return state.Secret{}, err
-	}
 	secret, err := deployment.Store().Secret(ctx)
 	if err == nil && secret == (state.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been created", cfg.Namespace)

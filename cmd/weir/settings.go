@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -47,6 +48,17 @@ func openRedis(cfg *config.Config) (*redisconn.Deployment, error) {
 		return nil, err
 	}
 	return redisconn.Open(cfg, false, noLog)
+}
+
+// adopted opens the store of the settings' namespace, and takes the number of its shards. The caller must close it.
+func adopted[S connect.Store](ctx context.Context, cfg *config.Config, open func(*config.Config) (S, error)) (state S, err error) {
+	if state, err = open(cfg); err != nil {
+		return state, err
+	}
+	if err := state.Adopt(ctx); err != nil {
+		return state, errors.Join(err, state.Close())
+	}
+	return state, nil
 }
 
 // onRedis returns an error if the state is not kept in Redis, for what looks into Redis itself.
@@ -130,13 +142,10 @@ func withGivenState[S connect.Store](s *settings, cmd *cobra.Command, open func(
 	if err != nil {
 		return err
 	}
-	state, err := open(cfg)
+	state, err := adopted(cmd.Context(), cfg, open)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = state.Close() }()
-	if err := state.Adopt(cmd.Context()); err != nil {
-		return err
-	}
 	return run(cfg, registry, state)
 }
