@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -123,7 +122,7 @@ func openDeadLetters(ctx context.Context, cfg *config.Config) (*deadletter.Topic
 func newDeadLettersListCommand(s *settings) *cobra.Command {
 	var (
 		filter letterFilter
-		asJSON bool
+		out    output
 	)
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -143,19 +142,19 @@ func newDeadLettersListCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return deadletter.WriteJSON(cmd.OutOrStdout(), letters)
-			}
-			return deadletter.WriteTable(cmd.OutOrStdout(), letters)
+			return out.print(cmd, deadletter.Letters(letters))
 		},
 	}
 	filter.flags(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	return cmd
 }
 
 func newDeadLettersShowCommand(s *settings) *cobra.Command {
-	var asJSON, raw bool
+	var (
+		out output
+		raw bool
+	)
 	cmd := &cobra.Command{
 		Use:   "show TOPIC/PARTITION/OFFSET",
 		Short: "Show a dead letter with the original record",
@@ -180,20 +179,15 @@ event. What cannot be printed is shown in hexadecimal.`,
 			if len(letters) == 0 {
 				return fmt.Errorf("topic %s has no dead letter at or of %s", topic.Name, id)
 			}
-			letter, out := letters[len(letters)-1], cmd.OutOrStdout()
-			switch {
-			case raw:
-				_, err = out.Write(letter.Value)
+			letter := letters[len(letters)-1]
+			if raw {
+				_, err = cmd.OutOrStdout().Write(letter.Value)
 				return err
-			case asJSON:
-				e := json.NewEncoder(out)
-				e.SetIndent("", "  ")
-				return e.Encode(letter)
 			}
-			return letter.WriteText(out)
+			return out.print(cmd, letter)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	cmd.Flags().BoolVar(&raw, "value", false, "print the bytes of the original value and nothing else")
 	cmd.MarkFlagsMutuallyExclusive("json", "value")
 	return cmd

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +42,7 @@ func (e *losesState) Error() string {
 
 func newDiffCommand() *cobra.Command {
 	var (
-		asJSON  bool
+		out     output
 		server  connection
 		timeout time.Duration
 		fills   bool
@@ -105,7 +104,7 @@ is gone. The command cannot know which features are asked for by name only.`,
 				return err
 			}
 		}
-		if err := writeDiff(cmd.OutOrStdout(), d, asJSON); err != nil {
+		if err := out.print(cmd, d); err != nil {
 			return err
 		}
 		if lost := d.Loses(); len(lost) > 0 {
@@ -114,7 +113,7 @@ is gone. The command cannot know which features are asked for by name only.`,
 		return nil
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	flags.BoolVar(&fills, "backfill", false, "ask Kafka how long filling the new state takes")
 	flags.BoolVar(&memory, "memory", false, "count the entities in Redis, and estimate the memory that the change takes")
 	server.add(flags)
@@ -173,15 +172,6 @@ func estimateMemory(ctx context.Context, cfg *config.Config, before, after *feat
 	m := diff.MemoryOf(before, after, found.Groups)
 	m.Keys, m.Looked = found.Keys, found.Looked
 	return m, nil
-}
-
-func writeDiff(w io.Writer, d *diff.Difference, asJSON bool) error {
-	if !asJSON {
-		return d.WriteText(w)
-	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(d)
 }
 
 // definitionsAt loads definitions from a server if the name is a URL, else from a path or, if there

@@ -21,7 +21,7 @@ const doctorTimeout = 30 * time.Second
 
 func newDoctorCommand() *cobra.Command {
 	var (
-		asJSON bool
+		out    output
 		copies time.Duration
 	)
 	cmd := &cobra.Command{
@@ -44,11 +44,7 @@ and fails if a check fails.`,
 			return err
 		}
 		findings := examine(cmd.Context(), cfg, copies, doctorTimeout)
-		write := findings.WriteText
-		if asJSON {
-			write = findings.WriteJSON
-		}
-		if err := write(cmd.OutOrStdout()); err != nil {
+		if err := out.print(cmd, findings); err != nil {
 			return err
 		}
 		if n := findings.Count(doctor.Fail); n > 0 {
@@ -56,7 +52,7 @@ and fails if a check fails.`,
 		}
 		return nil
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	cmd.Flags().DurationVar(&copies, "copies", 24*time.Hour, "age of the oldest copy of Redis that you may restore")
 	return cmd
 }

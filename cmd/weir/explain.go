@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +11,8 @@ import (
 
 func newExplainCommand() *cobra.Command {
 	var (
-		asJSON bool
-		load   string
+		out  output
+		load string
 	)
 	cmd := &cobra.Command{
 		Use:   "explain PATH...",
@@ -34,23 +32,18 @@ questions=5k/s, and memory=64GiB of a Redis master's machine.`,
 			if err != nil {
 				return err
 			}
-			var report interface{ WriteText(io.Writer) error } = cost.Explain(registry)
+			var r report = cost.Explain(registry)
 			if cmd.Flags().Changed("load") {
 				workload, err := cost.ParseWorkload(registry, load)
 				if err != nil {
 					return fmt.Errorf("--load: %w", err)
 				}
-				report = cost.Size(registry, workload)
+				r = cost.Size(registry, workload)
 			}
-			if !asJSON {
-				return report.WriteText(cmd.OutOrStdout())
-			}
-			out := json.NewEncoder(cmd.OutOrStdout())
-			out.SetIndent("", "  ")
-			return out.Encode(report)
+			return out.print(cmd, r)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	cmd.Flags().StringVar(&load, "load", "", "report what this workload needs, such as events=100k/s,entities=100M")
 	return cmd
 }

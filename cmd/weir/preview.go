@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +19,7 @@ func newPreviewCommand() *cobra.Command {
 		since    string
 		records  int64
 		examples int
-		asJSON   bool
+		out      output
 		timeout  time.Duration
 	)
 	cmd := &cobra.Command{
@@ -68,18 +67,13 @@ counts only a part of it, and the report says so.`,
 		case err != nil:
 			return err
 		}
-		if !asJSON {
-			return report.WriteText(cmd.OutOrStdout())
-		}
-		out := json.NewEncoder(cmd.OutOrStdout())
-		out.SetIndent("", "  ")
-		return out.Encode(report)
+		return out.print(cmd, report)
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&since, "since", "10m", "records from then on: how long ago, or RFC 3339")
 	flags.Int64Var(&records, "records", 100_000, "how many records to read at most, the newest; they are held in memory")
 	flags.IntVar(&examples, "entities", 5, "how many entities to show for each feature: those with the most events")
-	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	flags.DurationVar(&timeout, "timeout", time.Minute, "how long to wait for Kafka and the Schema Registry")
 	return cmd
 }

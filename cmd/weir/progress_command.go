@@ -25,8 +25,8 @@ import (
 
 func newProgressCommand() *cobra.Command {
 	var (
-		asJSON bool
-		most   int64
+		out  output
+		most int64
 	)
 	cmd := &cobra.Command{
 		Use:   "progress",
@@ -56,11 +56,7 @@ how long that will take, for which it reads twice, two seconds apart. It writes 
 			if err != nil {
 				return err
 			}
-			write := lag.WriteText
-			if asJSON {
-				write = lag.WriteJSON
-			}
-			if err := write(cmd.OutOrStdout(), partitions, fills); err != nil {
+			if err := out.print(cmd, lag.Report{Partitions: partitions, Fills: fills}); err != nil {
 				return err
 			}
 			if n := lag.Unknown(partitions); n > 0 {
@@ -78,7 +74,7 @@ how long that will take, for which it reads twice, two seconds apart. It writes 
 			return nil
 		})
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	cmd.Flags().Int64Var(&most, "max-lag", -1, "fail if the lag of all partitions together is greater, or if records are lost; -1 never fails")
 	return cmd
 }

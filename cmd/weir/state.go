@@ -18,8 +18,8 @@ import (
 
 func newStateCommand() *cobra.Command {
 	var (
-		asJSON bool
-		names  []string
+		out   output
+		names []string
 	)
 	cmd := &cobra.Command{
 		Use:   "state KEY=VALUE...",
@@ -41,13 +41,10 @@ features that use it. It writes nothing.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return inspect.WriteJSON(cmd.OutOrStdout(), keys)
-			}
-			return inspect.WriteText(cmd.OutOrStdout(), keys)
+			return out.print(cmd, keys)
 		})
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	out.flag(cmd)
 	cmd.Flags().StringSliceVar(&names, "feature", nil, "only the state of these features")
 	cmd.AddCommand(newStateDropCommand())
 	return cmd

@@ -18,8 +18,11 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// WriteTable writes letters as a table, and their number by reason below it.
-func WriteTable(out io.Writer, letters []*Letter) error {
+// Letters are a list of dead letters.
+type Letters []*Letter
+
+// WriteText writes a table of the letters, and their number by reason below it.
+func (letters Letters) WriteText(out io.Writer) error {
 	if len(letters) > 0 {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "DEAD LETTER\tSOURCE\tSET ASIDE\tREASON\tSTREAM\tREPLAYED\tMESSAGE")
@@ -121,12 +124,10 @@ func textOrBytes(b []byte) (*string, []byte) {
 	return &text, nil
 }
 
-// WriteJSON writes letters and their number by reason as one JSON object.
-func WriteJSON(out io.Writer, letters []*Letter) error {
+// MarshalJSON makes an object of the letters and their number by reason.
+func (letters Letters) MarshalJSON() ([]byte, error) {
 	reasons, replayed := count(letters)
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+	return json.Marshal(struct {
 		Letters  []*Letter      `json:"letters"`
 		Reasons  map[string]int `json:"reasons"`
 		Replayed int            `json:"replayed"`

@@ -1,7 +1,9 @@
 package deadletter
 
 import (
+	"encoding/json"
 	"github.com/weir-stream/weir/features/record"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +36,7 @@ func written(t *testing.T, write func(*strings.Builder) error) string {
 	return out.String()
 }
 
-func TestWriteTable(t *testing.T) {
+func TestLettersInWords(t *testing.T) {
 	want := strings.Join([]string{
 		`DEAD LETTER  SOURCE   SET ASIDE                 REASON      STREAM  REPLAYED  MESSAGE`,
 		`dead/0/3     tx/1/40  2026-01-01T12:00:00.000Z  wrong_type  pay     yes       stream pay: amount: a decimal is wanted`,
@@ -44,17 +46,24 @@ func TestWriteTable(t *testing.T) {
 		`3 dead letters: 2 wrong_type, 1 malformed, 1 of them replayed`,
 		``,
 	}, "\n")
-	got := written(t, func(out *strings.Builder) error { return WriteTable(out, letters) })
+	got := written(t, func(out *strings.Builder) error { return Letters(letters).WriteText(out) })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got = written(t, func(out *strings.Builder) error { return WriteTable(out, nil) })
+	got = written(t, func(out *strings.Builder) error { return Letters(nil).WriteText(out) })
 	if want := "0 dead letters, 0 of them replayed\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestWriteJSON(t *testing.T) {
+// inJSON writes letters as commands do.
+func inJSON(out io.Writer, letters Letters) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(letters)
+}
+
+func TestLettersInJSON(t *testing.T) {
 	want := `{
   "letters": [
     {
@@ -85,11 +94,11 @@ func TestWriteJSON(t *testing.T) {
   "replayed": 1
 }
 `
-	got := written(t, func(out *strings.Builder) error { return WriteJSON(out, letters[:1]) })
+	got := written(t, func(out *strings.Builder) error { return inJSON(out, letters[:1]) })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got = written(t, func(out *strings.Builder) error { return WriteJSON(out, nil) })
+	got = written(t, func(out *strings.Builder) error { return inJSON(out, nil) })
 	if want := "{\n  \"letters\": [],\n  \"reasons\": {},\n  \"replayed\": 0\n}\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -72,14 +72,12 @@ func (f Findings) WriteText(out io.Writer) error {
 	return err
 }
 
-// WriteJSON writes one JSON object.
-func (f Findings) WriteJSON(out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
-		Findings Findings `json:"findings"`
-		OK       int      `json:"ok"`
-		Warn     int      `json:"warn"`
-		Fail     int      `json:"fail"`
-	}{append(Findings{}, f...), f.Count(OK), f.Count(Warn), f.Count(Fail)})
+// MarshalJSON makes an object of the findings and their number by verdict.
+func (f Findings) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Findings []Finding `json:"findings"`
+		OK       int       `json:"ok"`
+		Warn     int       `json:"warn"`
+		Fail     int       `json:"fail"`
+	}{append([]Finding{}, f...), f.Count(OK), f.Count(Warn), f.Count(Fail)})
 }

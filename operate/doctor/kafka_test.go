@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,7 +239,9 @@ func TestWrite(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := f[:1].WriteJSON(&out); err != nil {
+	encoder := json.NewEncoder(&out)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(f[:1]); err != nil {
 		t.Fatal(err)
 	}
 	want = `{

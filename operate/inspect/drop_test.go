@@ -21,7 +21,7 @@ func shown(t *testing.T, s *redisstore.Store, r *features.Registry) string {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := WriteText(&text, keys); err != nil {
+	if err := keys.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()

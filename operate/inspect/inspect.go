@@ -109,7 +109,7 @@ type Unknown struct {
 
 // Read reads the state of the entities with the given keys, for the named features or for all. It
 // writes nothing.
-func Read(ctx context.Context, s Store, registry *features.Registry, given map[string]string, names []string) ([]Key, error) {
+func Read(ctx context.Context, s Store, registry *features.Registry, given map[string]string, names []string) (Keys, error) {
 	wanted, all, err := find(registry, given, names)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 	if err != nil {
 		return nil, err
 	}
-	var keys []Key
+	var keys Keys
 	for _, g := range wanted {
 		entity, err := g.entity(given)
 		if err != nil {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,7 +112,7 @@ func TestReadAsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := WriteText(&out, keys); err != nil {
+	if err := Keys(keys).WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -187,14 +188,16 @@ func TestWrite(t *testing.T) {
 		``,
 	}, "\n")
 	var out strings.Builder
-	if err := WriteText(&out, keys); err != nil {
+	if err := Keys(keys).WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := WriteJSON(&out, keys[1:]); err != nil {
+	encoder := json.NewEncoder(&out)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(Keys(keys[1:])); err != nil {
 		t.Fatal(err)
 	}
 	want = `{

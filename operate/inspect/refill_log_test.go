@@ -227,7 +227,7 @@ func (l *log) text(keys map[string]string) string {
 		l.t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := WriteText(&text, found); err != nil {
+	if err := found.WriteText(&text); err != nil {
 		l.t.Fatal(err)
 	}
 	return text.String()

@@ -15,17 +15,16 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// WriteJSON writes the keys as one JSON object.
-func WriteJSON(out io.Writer, keys []Key) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
-		Keys []Key `json:"keys"`
-	}{keys})
+// Keys are the keys of an entity.
+type Keys []Key
+
+// MarshalJSON makes an object of the keys.
+func (keys Keys) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string][]Key{"keys": keys})
 }
 
 // WriteText writes the keys in words.
-func WriteText(out io.Writer, keys []Key) error {
+func (keys Keys) WriteText(out io.Writer) error {
 	for i, k := range keys {
 		if i > 0 {
 			fmt.Fprintln(out)

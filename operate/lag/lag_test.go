@@ -2,6 +2,7 @@ package lag
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -107,14 +108,16 @@ func TestWrite(t *testing.T) {
 	fills := Fills(&state.History{Fills: []state.FillEpoch{young, epoch("2"), broken, done, epoch("5"), taken}},
 		func(f *state.Fill) []string { return names[f.ID] })
 	var out strings.Builder
-	if err := WriteText(&out, list, fills); err != nil {
+	if err := (Report{list, fills}).WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := WriteJSON(&out, list[:1], fills[3:]); err != nil {
+	encoder := json.NewEncoder(&out)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(Report{list[:1], fills[3:]}); err != nil {
 		t.Fatal(err)
 	}
 	want = `{

@@ -32,8 +32,15 @@ func Unknown(partitions []PartitionLag) (n int) {
 // maxShards is how many shards that are behind are named.
 const maxShards = 8
 
+// Report is how far partitions are applied, and new features filled.
+type Report struct {
+	Partitions []PartitionLag
+	Fills      []Fill
+}
+
 // WriteText writes a table, and below it the shards that are behind and the fills under way.
-func WriteText(out io.Writer, partitions []PartitionLag, fills []Fill) error {
+func (r Report) WriteText(out io.Writer) error {
+	partitions, fills := r.Partitions, r.Fills
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG\tOPEN")
 	for _, p := range partitions {
@@ -100,15 +107,13 @@ func offset(o *int64) string {
 	return strconv.FormatInt(*o, 10)
 }
 
-// WriteJSON writes one JSON object.
-func WriteJSON(out io.Writer, partitions []PartitionLag, fills []Fill) error {
-	lag, lost := Total(partitions)
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+// MarshalJSON makes an object of the partitions, their lag together, and the fills.
+func (r Report) MarshalJSON() ([]byte, error) {
+	lag, lost := Total(r.Partitions)
+	return json.Marshal(struct {
 		Partitions []PartitionLag `json:"partitions"`
 		Lag        int64          `json:"lag"`
 		Lost       int64          `json:"lost"`
 		Backfills  []Fill         `json:"backfills"`
-	}{append([]PartitionLag{}, partitions...), lag, lost, append([]Fill{}, fills...)})
+	}{append([]PartitionLag{}, r.Partitions...), lag, lost, append([]Fill{}, r.Fills...)})
 }
