@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/state"
@@ -181,7 +182,19 @@ func TestReplayTakenOver(t *testing.T) {
 
 func TestReplaySkipsExpiredRecords(t *testing.T) {
 	f := newFixture(t)
-	const week = 7 * 24 * time.Hour // the brokers' default retention
+	const week = 7 * 24 * time.Hour
+	keep := kafka.AlterConfigRequestConfig{Name: "retention.ms", Value: strconv.FormatInt(week.Milliseconds(), 10)}
+	changed, err := f.broker.Client().AlterConfigs(t.Context(), &kafka.AlterConfigsRequest{Resources: []kafka.AlterConfigRequestResource{
+		{ResourceType: kafka.ResourceTypeTopic, ResourceName: f.source, Configs: []kafka.AlterConfigRequestConfig{keep}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range changed.Errors {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	f.setAside(
 		letter{source: f.at(0, 1), reason: "wrong_type", value: "old", age: 2 * week},
 		letter{source: f.at(9, 1), reason: "wrong_type", value: "partition"},

@@ -36,9 +36,11 @@ func makeTopic(t testing.TB, client *kafka.Client, topic string, partitions int)
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), server.StartTimeout)
 	defer cancel()
-	reply, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{
-		Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}},
-	})
+	reply, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
+		Topic: topic, NumPartitions: partitions, ReplicationFactor: 1,
+		// Tests write records of any time: a broker that happens to look for old ones meanwhile would remove them.
+		ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}},
+	}}})
 	if err == nil {
 		err = reply.Errors[topic]
 	}
