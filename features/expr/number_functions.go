@@ -66,6 +66,10 @@ func absolute(f *frame, v *value.Value) value.Value {
 		return value.Value{Type: value.Float, Flt: math.Abs(v.Flt)}
 	case v.Num >= 0 && !v.Wide():
 		return *v
+	case !v.Wide():
+		if n, ok := value.Minus(0, v.Num); ok {
+			return value.Value{Type: v.Type, Num: n, Scale: v.Scale}
+		}
 	}
 	return exactOf(f, v.Type, v.Scale, new(big.Int).Abs(v.Big()))
 }
