@@ -59,7 +59,7 @@ const (
 // Inputs are the parts of an event that a feature reads.
 type Inputs struct {
 	Field, Per       int        // indexes, -1 for none
-	Where, Condition *expr.Expr // nil for none
+	Where, Condition *expr.Expr // nil for none; a filter that compares with the event in hand has its rest here
 }
 
 // Add gives a feature over a stream the series that it needs. It fails if two series have the same
@@ -126,6 +126,11 @@ func (c *Compiler) addLog(f *Feature, in Inputs) error {
 		return column
 	}
 	f.Columns.Field, f.Columns.Category = val(in.Field), val(in.Per)
+	if f.Compared != nil {
+		for _, field := range f.Compared.Fields {
+			f.Compared.Columns = append(f.Compared.Columns, val(field))
+		}
+	}
 	expression := func(e *expr.Expr, filters bool) (column *state.Column) {
 		if e != nil && err == nil {
 			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, value.Null, 0,

@@ -40,6 +40,8 @@ type Feature struct {
 	Per string
 	// Columns are the columns of the log that an exact window reads.
 	Columns LogColumns
+	// Compared is what of Where compares the events of the log with the event in hand; nil if nothing does.
+	Compared *Comparison
 
 	retained []state.Retained
 }
@@ -116,8 +118,11 @@ func (f *Feature) AskedAbout(members []value.Value) *Feature {
 // OfEvent returns the fields of the event in hand, of the stream InHand, that the feature or a part of it reads, as their indexes in
 // the stream.
 func (f *Feature) OfEvent() (fields []int) {
-	if d, ok := f.Basis.(*Derived); ok {
+	switch d, ok := f.Basis.(*Derived); {
+	case ok:
 		fields = slices.Clone(d.Expr.OfEvent())
+	case f.Compared != nil:
+		return slices.Clone(f.Compared.Expr.OfEvent())
 	}
 	for _, part := range f.Parts() {
 		for _, i := range part.OfEvent() {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
@@ -16,6 +17,23 @@ type OverStream struct{}
 // LogColumns are the columns of a log that a feature reads; nil for what it does not need.
 type LogColumns struct {
 	Field, Filter, Condition, Category *state.Column
+}
+
+// Comparison is the part of a filter that is evaluated when a question is answered: for each event of the log, beside the
+// event in hand. The log has the fields that it reads. Both events have their texts as state keeps them.
+type Comparison struct {
+	Expr    *expr.Expr
+	Fields  []int           // of the stream, in the order in which Expr takes their values
+	Columns []*state.Column // in the order of Fields
+	Alone   string          // the rest of the filter, evaluated when an event is mapped; empty for none
+}
+
+// Mapped returns the filter that is evaluated when an event is mapped; empty for none.
+func (f *Feature) Mapped() string {
+	if f.Compared != nil {
+		return f.Compared.Alone
+	}
+	return f.Where
 }
 
 // With adds the columns of a feature that takes the same events, so that a record is read once for both. ok is false,
@@ -54,6 +72,9 @@ func (OverStream) meaning(f *Feature) string {
 	meaning := f.Spec.Name + " of " + of + " for each " + strings.Join(f.By, " and ")
 	if f.Per != "" {
 		meaning += ", split by " + f.Per
+	}
+	if f.Compared != nil {
+		meaning += ", of those that compare with the event in hand as its filter says"
 	}
 	return meaning
 }
@@ -114,7 +135,12 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 			need(s, columnKey(f.Stream, s, *f.Columns.Condition, f.Condition))
 		}
 		if f.Columns.Filter != nil {
-			need(s, columnKey(f.Stream, s, *f.Columns.Filter, f.Where)+filtered)
+			need(s, columnKey(f.Stream, s, *f.Columns.Filter, f.Mapped())+filtered)
+		}
+		if f.Compared != nil {
+			for i, c := range f.Compared.Columns {
+				need(s, columnKey(f.Stream, s, *c, f.Stream.Fields[f.Compared.Fields[i]].Name))
+			}
 		}
 		if f.Columns.Filter == nil || f.Window.ByEvents() {
 			need(s, seriesKey(f.Stream, s))

@@ -113,6 +113,10 @@ features:
   times: {expr: event.amount / paid_1h, stream: pay, default: -2}
   of_event: {expr: 'event.amount > 10 ? event.score : event.device == "d1" ? 1.5 : paid_exact / 3', stream: pay}
   over: {expr: 'times > 0.5 or per_login > 2'}
+  alike: COUNT(2h, pay, user, where='abs(amount - event.amount) < 20')
+  elsewhere: AVG(1d, pay, amount, user, where='score > 0.2 and device != event.device', max=5)
+  others: COUNT_DISTINCT(1d, pay, device, user, where='score < event.score or device == event.device', tile=exact, exclude=current)
+  share: {expr: alike / (paid_1h + others)}
 services:
   risk: [paid_1h, logins_1h, recent, paid_here, users_here, per_login]
 `

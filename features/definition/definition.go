@@ -276,5 +276,6 @@ func choosesLog(f *features.Feature) bool {
 	if fromLog(f.Function, f.Call.Type, f.Per != "", f.Window.Type == nil) != "" {
 		return false
 	}
-	return f.Window.NeedsLog() == "" || layoutOf(f.Function).Chosen()
+	needs := f.Window.NeedsLog() != "" || f.Compared != nil && f.Window.Type != nil
+	return !needs || layoutOf(f.Function).Chosen()
 }

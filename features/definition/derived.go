@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -103,10 +104,15 @@ func (l *compiler) eventOf(of *features.Derived, w word) (fields []expr.Variable
 		l.report(w.location, "%s", spelling.Unknown("stream", w.text, slices.Collect(maps.Keys(l.streams.written))))
 		return nil, false
 	}
-	if of.Event.Each != nil {
-		l.report(w.location, "stream %q makes several events of a record, so it is not known which of them is in hand", w.text)
-	}
+	l.oneInHand(of.Event, w)
 	return of.Event.Variables(), typesKnown(of.Event.Fields)
+}
+
+// oneInHand reports a stream of which several events may be in hand at once.
+func (l *compiler) oneInHand(s *record.Stream, w word) {
+	if s.Each != nil {
+		l.report(w.location, "stream %q makes several events of a record, so it is not known which of them is in hand", s.Name)
+	}
 }
 
 // checkEvent reports a stream of which the expression reads nothing, and parts that read events of different streams.

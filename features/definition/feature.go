@@ -180,11 +180,38 @@ func (l *compiler) typed(d *writtenFeature, function aggregate.Function) (*featu
 	in.Condition = l.parameters(d, f, spec)
 	l.enough(d, f)
 	if d.where.given() && typesKnown(stream.Fields) {
-		if in.Where = l.where(stream, d.where); in.Where != nil {
-			f.Where = in.Where.Text
-		}
+		in.Where = l.filter(d.where, f)
 	}
 	return f, in
+}
+
+// filter compiles the filter of a feature, and returns what of it is evaluated when an event is mapped; nil for nothing.
+func (l *compiler) filter(w word, f *features.Feature) *expr.Expr {
+	if !expr.NamesEvent(w.text) {
+		e := l.where(f.Stream, w)
+		if e != nil {
+			f.Where = e.Text
+		}
+		return e
+	}
+	l.oneInHand(f.Stream, w)
+	var c *expr.Comparison
+	with := l.expr(w, func() (with *expr.Expr, err error) {
+		if c, err = expr.CompileComparison(w.text, f.Stream.Variables()); err != nil {
+			return nil, err
+		}
+		return c.With, nil
+	})
+	if with == nil {
+		return nil
+	}
+	f.Where, f.InHand = c.Text, f.Stream
+	f.Compared = &features.Comparison{Expr: with, Fields: c.Fields}
+	if c.Alone == nil {
+		return nil
+	}
+	f.Compared.Alone = c.Alone.Text
+	return l.once(f.Stream, c.Alone)
 }
 
 // called returns the name of a function for messages.
@@ -275,6 +302,11 @@ func (l *compiler) where(s *record.Stream, w word) *expr.Expr {
 	if e == nil {
 		return nil
 	}
+	return l.once(s, e)
+}
+
+// once returns the first filter of a stream with the same canonical form.
+func (l *compiler) once(s *record.Stream, e *expr.Expr) *expr.Expr {
 	if l.wheres[s] == nil {
 		l.wheres[s] = map[string]*expr.Expr{}
 	}

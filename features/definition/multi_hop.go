@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -91,6 +92,9 @@ func (l *compiler) firstHop(d *writtenFeature, function aggregate.Function) *fea
 	case d.per.given():
 		l.report(d.per.location, "per does not apply to a feature through a list, which answers for all members together; omit per or the list")
 		return nil
+	case expr.NamesEvent(d.where.text):
+		l.report(d.where.location, "a filter that compares with the event in hand does not apply to a feature through a list, whose members' events are not of its entity; omit the list, or compare in a derived feature")
+		return nil
 	case d.exclude.given():
 		l.report(d.exclude.location, "exclude would leave out an event of each member of the list; omit it, or put it into the list")
 		return nil
@@ -144,6 +148,10 @@ func (l *compiler) throughSet(d *writtenFeature) *features.Feature {
 	}
 	if set.Shape() != aggregate.List {
 		l.report(w.location, "%s does not answer with a list; go through %s", name, anyList)
+		return nil
+	}
+	if set.InHand != nil {
+		l.report(w.location, "%s compares with the event in hand, and a list that a feature goes through cannot; omit that from its filter", name)
 		return nil
 	}
 	return set

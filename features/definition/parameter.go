@@ -78,6 +78,10 @@ func (l *compiler) parameters(d *writtenFeature, f *features.Feature, spec aggre
 			}
 			f.Call.Bins = bins
 		case aggregate.Condition:
+			if expr.NamesEvent(w.text) {
+				l.report(w.location, "%s does not compare with the event in hand, only a filter does: write where='…', and divide by the same feature without it in a derived feature", p.Name)
+				continue
+			}
 			if typesKnown(f.Stream.Fields) {
 				if condition = l.where(f.Stream, w); condition != nil {
 					f.Condition = condition.Text

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
@@ -60,6 +61,12 @@ func (l *compiler) fromTheLog(d *writtenFeature, function aggregate.Function, w 
 		return true
 	}
 	what, onlyLog := fromLog(function, l.measuredType(d), d.per.given(), w.Type == nil), w.NeedsLog()
+	if onlyLog == "" && expr.NamesEvent(d.where.text) {
+		if onlyLog = "a filter that compares with the event in hand"; what == "" && w.Type == nil {
+			l.report(d.where.location, "%s is answered from the log, which keeps the last %d events of an entity, and not a lifetime; give the window a length, or add tile: exact, with max for more events", onlyLog, features.DefaultLogMax)
+			return true
+		}
+	}
 	if what == "" && onlyLog != "" {
 		what = onlyLog
 		// A function that was chosen for its own state must not be answered from a log.

@@ -198,7 +198,14 @@ func (e *Expr) EvalWith(values []value.Value, elements []Elements, event []value
 	return *v, nil
 }
 
-// Beyond reports whether the last Eval of an expression over features took something for null because it was too large.
+// TrueWith reports whether an expression like one of EvalWith is true. One that is unknown is not.
+func (e *Expr) TrueWith(values, event []value.Value) bool {
+	e.frame.values, e.frame.event, e.frame.text, e.frame.err, e.frame.beyond = values, event, e.frame.text[:0], nil, false
+	v := e.root.eval(&e.frame) // not copied: this is asked of each event of a log
+	return v.Type == value.Bool && v.Num != 0
+}
+
+// Beyond reports whether the last evaluation of an expression over features took something for null because it was too large.
 func (e *Expr) Beyond() bool { return e.frame.beyond }
 
 // True reports whether the expression is true for the values. One that is unknown is not.

@@ -82,8 +82,8 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, e
 	case a.Status.Unread():
 		unread(a, f, a.Err, at, now)
 		return
-	case f.InHand != nil && (event == nil || event.Stream.Name != f.InHand.Name):
-		*a = Answer{Status: NoEvent, From: a.From, To: a.To, CompleteSince: state.MinTime}
+	case f.InHand != nil && !isOf(event, f.InHand):
+		a.noEvent(a.From, a.To)
 		return
 	}
 	if a.Value = (value.Value{}); !d.lacks {
@@ -100,6 +100,14 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, e
 	}
 	a.restOn(&d.whole)
 	a.late()
+}
+
+// isOf reports whether there is an event, and of the stream.
+func isOf(e *record.Event, s *record.Stream) bool { return e != nil && e.Stream.Name == s.Name }
+
+// noEvent makes an answer that says that there is no event in hand.
+func (a *Answer) noEvent(from, to int64) {
+	*a = Answer{Status: NoEvent, From: from, To: to, CompleteSince: state.MinTime}
 }
 
 // valuesOf returns the values of an event's fields; none of no event.

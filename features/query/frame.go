@@ -11,11 +11,12 @@ import (
 // frame is a feature at a moment: what its answers for all entities have in common.
 type frame struct {
 	*features.Feature
-	at       int64 // milliseconds
-	parts    []int // the frames of its parts
-	windows  []int // of its series if it is over a stream, indices in Reading.windows
-	from, to int64 // what its window covers, in milliseconds; not of an exact one
-	early    bool  // whether from is before the window begins
+	at       int64       // milliseconds
+	parts    []int       // the frames of its parts
+	windows  []int       // of its series if it is over a stream, indices in Reading.windows
+	from, to int64       // what its window covers, in milliseconds; not of an exact one
+	early    bool        // whether from is before the window begins
+	compared *comparison // nil if its filter does not compare with the event in hand
 }
 
 // framed is the window of a series: a read without its entity.
@@ -32,6 +33,9 @@ func (r *Reading) frame(f *features.Feature, at int64, stored bool) int {
 	next := frame{Feature: f, at: at}
 	for _, part := range f.Parts() {
 		next.parts = append(next.parts, r.frame(part, at, stored))
+	}
+	if f.Compared != nil {
+		next.compared = newComparison(f.Compared)
 	}
 	if len(f.Series) > 0 && len(next.parts) == 0 {
 		next.windows = r.windowsOf(f, at, stored)

@@ -236,6 +236,11 @@ func (r *Reading) overStream(a *Answer, f *frame, from, to int) (read bool) {
 		unread(a, f.Feature, err, f.at, r.now)
 		return false
 	}
+	if f.compared != nil && !f.compared.begin(f.Feature, r.inHand) {
+		first, last := Covers(f.Feature, f.at, r.now)
+		a.noEvent(first, last)
+		return false
+	}
 	r.merge(a, f, from, to)
 	for i, position := range r.needs[from:to] {
 		since := state.MinTime
@@ -289,7 +294,7 @@ func (r *Reading) merge(a *Answer, f *frame, from, to int) {
 	if from == to {
 		r.chosen = append(r.chosen, noLog)
 	}
-	if err := fromLogs(a, f.Feature, r.chosen, f.at, &r.samples); err != nil {
+	if err := fromLogs(a, f.Feature, f.compared, r.chosen, f.at, &r.samples); err != nil {
 		unread(a, f.Feature, r.damage(r.needs[from], err), f.at, r.now)
 	}
 }

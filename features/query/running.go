@@ -100,7 +100,7 @@ func runs(f *features.Feature) bool {
 		_, incremental := f.Function.(aggregate.Incremental)
 		_, opens := f.Window.Type.(window.Opened)
 		return incremental && f.Window.Exact && !opens && f.Window.Last == 0 && f.Window.Exclude == window.ExcludeNothing &&
-			f.Per == "" && f.Call.Members == nil
+			f.Per == "" && f.Call.Members == nil && f.Compared == nil
 	}
 }
 
@@ -293,7 +293,7 @@ func (r *Running) each(m *moving, record *state.LogRecord, enters bool) error {
 	for i := range m.w.features {
 		if f := &m.w.features[i]; !f.shares {
 			var err error
-			if takes, err = sampleOf(&r.sample, &f.columns, record); err != nil {
+			if takes, err = sampleOf(&r.sample, &f.columns, nil, record); err != nil {
 				return err
 			}
 		}

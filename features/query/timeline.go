@@ -20,7 +20,7 @@ type Point struct {
 // HasTimeline reports whether a feature's window can be split into stretches with a number each: it begins by the
 // clock, and its state is in tiles or a log.
 func HasTimeline(f *features.Feature) bool {
-	if len(f.Parts()) > 0 || f.Per != "" || f.Membership() == aggregate.MembersRequired {
+	if len(f.Parts()) > 0 || f.InHand != nil || f.Per != "" || f.Membership() == aggregate.MembersRequired {
 		return false
 	}
 	_, byClock := f.Window.Type.(window.Clocked)

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,16 +28,7 @@ func newDerived(f *features.Feature, of *features.Derived) *derived {
 	for _, part := range of.Of {
 		fields = append(fields, expr.Variable{Name: part.Name, Type: part.Type()})
 	}
-	if of.Event != nil {
-		for _, field := range of.Event.Fields {
-			fields = append(fields, expr.Variable{Name: "event_" + field.Name, Type: field.Type, Scale: field.Scale})
-		}
-	}
-	expr, err := expr.Compile(strings.ReplaceAll(of.Expr.Text, "event.", "event_"), fields, value.Null)
-	if err != nil {
-		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", of.Expr.Text, err))
-	}
-	return &derived{of, f.By, f.InHand, expr}
+	return &derived{of, f.By, f.InHand, compileInHand(of.Expr.Text, fields, of.Event, value.Null)}
 }
 
 func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
@@ -65,7 +55,7 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 		r.Capped = r.Capped || p.Capped
 		r.Uncertain = max(r.Uncertain, p.Uncertain)
 	}
-	if d.in != nil && (m.InHand == nil || m.InHand.Stream.Name != d.in.Name) {
+	if d.in != nil && !m.has(d.in) {
 		return aggregate.Result{}
 	}
 	if lacks {

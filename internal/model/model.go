@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
@@ -58,6 +59,9 @@ type feature struct {
 	events map[string][]int32 // of the stream, by entity
 	log    *log               // of exact features
 
+	beyond   bool       // something was too large to be compared for the last answer
+	compared *expr.Expr // the whole filter, if it compares with the event in hand; see compileInHand
+
 	condition *expr.Expr
 	holds     map[int32]bool // the events for which the condition holds
 
@@ -97,7 +101,13 @@ func (m *Model) watch(f *features.Feature) {
 	}
 	a := newFeature(f, s)
 	a.model = m
-	for _, field := range []int{a.field, a.per} {
+	fields := []int{a.field, a.per}
+	if f.Compared != nil {
+		for i := range f.Stream.Fields {
+			fields = append(fields, i)
+		}
+	}
+	for _, field := range fields {
 		if field >= 0 && !slices.Contains(s.kept, field) {
 			s.kept = append(s.kept, field)
 		}
@@ -123,8 +133,26 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	if f.Per != "" {
 		a.per = index(f.Per)
 	}
-	a.where, a.condition = compile(f.Where, f.Stream), compile(f.Condition, f.Stream)
+	a.where, a.condition = compile(f.Mapped(), f.Stream), compile(f.Condition, f.Stream)
+	if f.Compared != nil {
+		a.compared = compileInHand(f.Where, f.Stream.Variables(), f.Stream, value.Bool)
+	}
 	return a
+}
+
+// compileInHand compiles an expression over values and over the fields of the event in hand, which follow them under names of
+// their own.
+func compileInHand(text string, fields []expr.Variable, of *record.Stream, want value.Type) *expr.Expr {
+	if of != nil {
+		for _, field := range of.Fields {
+			fields = append(fields, expr.Variable{Name: "event_" + field.Name, Type: field.Type, Scale: field.Scale})
+		}
+	}
+	e, err := expr.Compile(strings.ReplaceAll(text, "event.", "event_"), fields, want)
+	if err != nil {
+		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", text, err))
+	}
+	return e
 }
 
 func compile(text string, s *record.Stream) *expr.Expr {
@@ -285,12 +313,15 @@ func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at
 		return m.multiHop(f, multiHop, call, entity, at)
 	}
 	a := m.answers[f]
+	if a.compared != nil && !m.has(f.InHand) {
+		return aggregate.Result{}
+	}
 	if f.Spec.Method == "last_seen" && !f.Window.Exact {
 		return a.lastSeen(entity, at)
 	}
 	samples, capped := a.within(at, entity)
 	r := fold(f, call, at, samples)
-	r.Capped = r.Capped || capped && !f.Settled(samples)
+	r.Capped = r.Capped || capped && !f.Settled(samples) || a.beyond
 	return withheld(r)
 }
 
@@ -314,15 +345,35 @@ func fold(f *features.Feature, call aggregate.Call, at int64, samples []aggregat
 
 // within returns the events of entities in their windows at a moment.
 func (f *feature) within(at int64, entities ...string) (samples []aggregate.Sample, capped bool) {
+	f.beyond = false
 	for _, entity := range entities {
 		w := f.window(entity, at)
 		for _, n := range w.events {
-			samples = append(samples, f.sample(n))
+			if f.compared == nil || f.compares(n) {
+				samples = append(samples, f.sample(n))
+			}
 		}
 		capped = capped || w.capped
 	}
 	slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	return samples, capped
+}
+
+// has reports whether there is an event in hand of a stream.
+func (m *Model) has(s *record.Stream) bool { return m.InHand != nil && m.InHand.Stream.Name == s.Name }
+
+// compares reports whether the feature's filter holds for an event of the stream beside the event in hand.
+func (f *feature) compares(n int32) bool {
+	var values []value.Value
+	for field := range f.Stream.Fields {
+		values = append(values, f.stream.columns[field][n])
+	}
+	for field, v := range f.model.InHand.Values {
+		values = append(values, f.Stream.Kept(field, v))
+	}
+	passes, err := f.compared.True(values)
+	f.beyond = f.beyond || err != nil
+	return passes
 }
 
 func (f *feature) sample(n int32) aggregate.Sample {

@@ -47,10 +47,10 @@ func newUse(f *features.Feature) *use {
 	if f.Per != "" {
 		u.per = f.Stream.FieldIndex(f.Per)
 	}
-	if f.Where != "" {
-		where, err := expr.Compile(f.Where, f.Stream.Variables(), value.Bool)
+	if text := f.Mapped(); text != "" {
+		where, err := expr.Compile(text, f.Stream.Variables(), value.Bool)
 		if err != nil {
-			panic(fmt.Sprintf("%s: the filter %s was compiled before: %v", f.Name, f.Where, err))
+			panic(fmt.Sprintf("%s: the filter %s was compiled before: %v", f.Name, text, err))
 		}
 		u.where = where
 	}
