@@ -89,15 +89,18 @@ type Series struct {
 	Per     string   `json:"per,omitempty"` // the field by whose values it is split
 	Where   string   `json:"where,omitempty"`
 	// Condition is required in addition to Where.
-	Condition string   `json:"condition,omitempty"`
-	State     string   `json:"state"`
-	Tile      string   `json:"tile"` // "exact" for none, "lifetime" for one tile forever
-	Keep      string   `json:"keep"`
-	Max       int      `json:"max,omitempty"`
-	Limit     string   `json:"-"`                   // Max, in words
-	Values    int      `json:"values,omitempty"`    // that are kept of a tile of a set
-	MaxBytes  int      `json:"max_bytes,omitempty"` // that the state of an entity may take
-	Features  []string `json:"features"`            // that share it; none of ids
+	Condition string `json:"condition,omitempty"`
+	State     string `json:"state"`
+	Tile      string `json:"tile"` // "exact" for none, "lifetime" for one tile forever
+	Keep      string `json:"keep"`
+	Max       int    `json:"max,omitempty"`
+	// Columns are what the records of a log hold of each event: fields, which take 3 bytes and the value, and filters and
+	// conditions, which take 3 bytes if they are true.
+	Columns  []string `json:"columns,omitempty"`
+	Limit    string   `json:"-"`                   // Max, in words
+	Values   int      `json:"values,omitempty"`    // that are kept of a tile of a set
+	MaxBytes int      `json:"max_bytes,omitempty"` // that the state of an entity may take
+	Features []string `json:"features"`            // that share it; none of ids
 }
 
 // Feature is the cost of one question for a feature.
@@ -153,7 +156,11 @@ func Explain(r *features.Registry) *Explanation {
 		e := explainEntity(entities[key])
 		p.Entities = append(p.Entities, e)
 		for _, s := range entities[key] {
-			p.Series = append(p.Series, explainSeries(s, users[s]))
+			one := explainSeries(s, users[s])
+			for _, c := range r.LogColumns(s) {
+				one.Columns = append(one.Columns, c.Name)
+			}
+			p.Series = append(p.Series, one)
 		}
 	}
 	return p

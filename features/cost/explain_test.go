@@ -41,6 +41,36 @@ func TestExplainText(t *testing.T) {
 	}
 }
 
+// A log is explained with what it holds of each event, also to compare it with the event in hand.
+func TestExplainLogColumns(t *testing.T) {
+	p := Explain(defined.Registry(t, `
+streams:
+  tx: {topic: transactions, timestamp: ts, fields: {user: string, ip: string, merchant: string, amount: decimal, ok: bool}}
+features:
+  here: COUNT(1h, tx, user, where='ok and ip == event.ip')
+  spent: AVG(7d, tx, amount, user, where='merchant == event.merchant and ip != event.ip', max=50)
+  paid: SUM(7d, tx, amount, user)
+`))
+	for _, s := range p.Series {
+		var want []string
+		if s.Measure == "record" {
+			want = []string{"ip", "ok", "amount", "merchant"}
+		}
+		if diff := cmp.Diff(want, s.Columns); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", s.Measure, diff)
+		}
+	}
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil || !strings.Contains(text.String(), "  record (ip; ok; amount; merchant), newest 1000  ") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	for _, f := range p.Features {
+		if of := f.Name != "paid"; of != (f.Event == "tx") || of != strings.HasSuffix(f.Meaning, ", of those that compare with the event in hand as its filter says") {
+			t.Errorf("%s reads the event of %q and means %q", f.Name, f.Event, f.Meaning)
+		}
+	}
+}
+
 // The explanation of a stream also says where its enriched events are written.
 func TestExplainStreams(t *testing.T) {
 	r := defined.Registry(t, `

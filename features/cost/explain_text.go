@@ -53,6 +53,9 @@ func (p *Explanation) WriteText(w io.Writer) error {
 		case s.Per != "":
 			keeps += " per range of " + s.Per
 		}
+		if s.Columns != nil {
+			keeps += " (" + strings.Join(s.Columns, "; ") + ")"
+		}
 		if s.Limit != "" {
 			keeps += ", " + s.Limit
 		}
