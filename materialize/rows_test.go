@@ -440,6 +440,7 @@ func TestEventInHandOfRows(t *testing.T) {
 	m := shopMaking(t)
 	m.Registry = load(t, strings.Replace(shop, "services:", `  times: {expr: event.amount / count, stream: pay}
   more: {expr: 'times > 1 and event.shop == 1', stream: pay}
+  alike: COUNT(1d, pay, user, where='amount == event.amount')
 services:`, 1))
 	m.service, m.names, m.quality = "", []string{"times", "more"}, false
 	got, _, err := m.run(t)
@@ -465,6 +466,21 @@ p4,1,false
 	m.spine, m.names, m.quality = "at,user\n1700000001000,u\n", []string{"times", "count"}, true
 	if got, _, err = m.run(t); err != nil || !strings.Contains(got, "\n1700000001000,u,,NO_EVENT,") {
 		t.Errorf("%v %s", err, got)
+	}
+	m.spine, m.names = "at,user\n1700000001000,u\n", []string{"alike"}
+	if _, _, err = m.run(t); err == nil || err.Error() != `none of the 1 rows has a value: feature "alike" reads the event in hand, which the rows have only with a column for each of event.amount` {
+		t.Error(err)
+	}
+	m.spine, m.quality = "at,user,event.amount\n1700000001000,u,1.5\n1700000001000,u,\n1700000001000,u,7\n1700000001000,,7\n", false
+	want = `at,user,event.amount,alike
+1700000001000,u,1.5,1
+1700000001000,u,,0
+1700000001000,u,7,0
+1700000001000,,7,
+`
+	got, _, err = m.run(t)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	m.spine, m.names = "at,user,event.amount\n1700000001000,u,much\n", []string{"times"}
 	if _, _, err = m.run(t); err == nil || err.Error() != `spine.csv:2: column event.amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one` {

@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -84,6 +85,15 @@ func (s *Summary) empty(r *Replay) error {
 	}
 	if r.Spine == nil || s.Found > 0 || len(r.workers[0].answers.asked) == 0 {
 		return nil
+	}
+	for i := range r.workers[0].answers.asked {
+		f := r.workers[0].answers.asked[i].Feature
+		if f.InHand == nil || r.Spine.held[f.Name] != nil {
+			continue
+		}
+		columns := namesOf(f.OfEvent(), func(i int) string { return eventColumn(f.InHand.Fields[i].Name) })
+		return fmt.Errorf("none of the %d rows has a value: feature %q reads the event in hand, which the rows have only with a column for each of %s",
+			s.Rows, f.Name, strings.Join(columns, ", "))
 	}
 	written := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 	if s.eventsSeen.n == 0 {

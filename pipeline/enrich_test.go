@@ -59,9 +59,12 @@ features:
   cents: SUM(10m, payment, cents, card)
   against: {expr: 'event.cents / mean', stream: payment, default: -1}
   said: {expr: 'event.shop + " " + string(against)', stream: payment}
+  elsewhere: COUNT(1h, payment, user, where='shop != event.shop', max=5)
+  dearer: SUM(30m, payment, cents, card, where='cents > 0 and cents > event.cents', exclude=current)
+  part: {expr: elsewhere / payments}
 services:
   risk: [paid, payments, shop_payments, least, most, rated, shops, shops_seen, shops_about, last_shops, recent, mean, card_paid, been_there,
-    users_paid, users_recent, users_shops, card_users, share, against, said]
+    users_paid, users_recent, users_shops, card_users, share, against, said, elsewhere, dearer, part]
 `
 
 const enrichedTopic = "payments.enriched"

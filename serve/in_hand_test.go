@@ -35,6 +35,10 @@ features:
   above: {expr: times > 0.5 or event.net > 100, stream: payment}
   of_login: {expr: 'event.device + "/" + string(devices)', stream: login}
   shared: {expr: devices * times}
+  alike: COUNT(7d, payment, user, where='abs(amount - event.amount) < 0.01')
+  larger: MAX(7d, payment, amount, user, where='net > event.net', exclude=current)
+  met: SEEN(7d, payment, user, amount, where='event.amount > 1')
+  part: {expr: alike / times}
 `
 
 // inHand has 20 paid by u1, at two devices.
@@ -76,10 +80,40 @@ func TestEventInHand(t *testing.T) {
 		{"none of a part", "shared", ``, `null`, "NO_EVENT"},
 		{"of both", "above", `, "event": ` + paying("99", `"user": "u1", "money": {"amount": 101.5}`), `true`, "PRESENT"},
 		{"it is not needed", "devices", ``, `2`, "PRESENT"},
+		{"compared with none", "alike", ``, `null`, "NO_EVENT"},
+		{"compared with one like it", "alike", `, "event": ` + paying("99", `"user": "u1", "money": {"amount": 20}`), `1`, "PRESENT"},
+		{"compared and counted", "alike", `, "pending": ` + paying("99", `"user": "u1", "money": {"amount": 20}`), `2`, "PRESENT"},
+		{"compared with another", "alike", `, "event": ` + ten, `0`, "NOT_FOUND"},
+		{"compared with an event without the field", "alike", `, "event": ` + paying("99", `"user": "u1"`), `0`, "NOT_FOUND"},
+		{"compared with one of another user", "alike", `, "event": ` + paying("99", `"user": "u2", "money": {"amount": 20}`), `null`, "NO_EVENT"},
+		{"compared with one of another stream", "alike", `, "event": {"stream": "login", "event": {"at": 1532519990000, "user": "u1"}}`, `null`, "NO_EVENT"},
+		{"compared with the latest of those pending", "alike", `, "pending": [` + thirty + `, ` + thirty + `, ` + paying("99", `"user": "u1", "money": {"amount": 30}`) + `]`, `3`, "PRESENT"},
+		{"compared with what is computed of it", "larger", `, "pending": ` + ten, `20`, "PRESENT"},
+		{"compared without itself", "larger", `, "pending": ` + thirty, `null`, "NOT_FOUND"},
+		{"compared by a part", "part", `, "event": ` + paying("99", `"user": "u1", "money": {"amount": 20}`), `1`, "PRESENT"},
+		{"compared with none by a part", "part", ``, `null`, "NO_EVENT"},
 	} {
 		w := do(t, b.handler, "POST", queryPath, `{"features": ["`+test.feature+`"], "entities": [{"user": "u1"}]`+test.more+`}`)
 		if want := `"` + test.feature + `":{"value":` + test.value + `,"status":"` + test.status + `"`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %s, want %s", test.name, w.Body, want)
+		}
+	}
+}
+
+// Features about members need the event in hand, too.
+func TestMembersComparedWithTheEventInHand(t *testing.T) {
+	b := inHand(t)
+	ask := func(more string) string {
+		return do(t, b.handler, "POST", queryPath, `{"features": ["met"], "entities": [{"user": "u1"}], "members": [20, 7]`+more+`}`).Body.String()
+	}
+	ten := paying("99", `"user": "u1", "money": {"amount": 10}`)
+	for more, want := range map[string]string{
+		``:                 `"met":{"value":null,"status":"NO_EVENT"`,
+		`, "event":` + ten: `"members":[{"member":20,"value":true,"status":"PRESENT"},{"member":7,"value":false,"status":"PRESENT"}]`,
+		`, "event":` + paying("99", `"user": "u1", "money": {"amount": 1}`): `"members":[{"member":20,"value":false,"status":"NOT_FOUND"},{"member":7,"value":false,"status":"NOT_FOUND"}]`,
+	} {
+		if got := ask(more); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", more, got, want)
 		}
 	}
 }
@@ -125,14 +159,14 @@ func TestBadEventInHand(t *testing.T) {
 func TestFeaturesThatNeedAnEventAreListed(t *testing.T) {
 	b := inHand(t)
 	w := do(t, b.handler, "GET", "/v1/features", "")
-	for name, want := range map[string]string{"times": `"event":"payment"`, "shared": `"event":"payment"`, "of_login": `"event":"login"`} {
+	for name, want := range map[string]string{"times": `"event":"payment"`, "shared": `"event":"payment"`, "of_login": `"event":"login"`, "alike": `"event":"payment"`, "part": `"event":"payment"`} {
 		_, after, _ := strings.Cut(w.Body.String(), `{"name":"`+name+`"`)
 		if of, _, _ := strings.Cut(after, `{"name":"`); !strings.Contains(of, want) {
 			t.Errorf("%s: %s, want %s", name, of, want)
 		}
 	}
-	if n := strings.Count(w.Body.String(), `"event":`); n != 4 {
-		t.Errorf("%d features need an event, want 4: %s", n, w.Body)
+	if n := strings.Count(w.Body.String(), `"event":`); n != 8 {
+		t.Errorf("%d features need an event, want 8: %s", n, w.Body)
 	}
 }
 

@@ -26,6 +26,8 @@ features:
   newest: MAX(lifetime, pay, t, user)
   times: {expr: event.amount / paid, stream: pay}
   since: {expr: event.t - newest, stream: pay}
+  alike: COUNT(1h, pay, user, where='amount == event.amount')
+  met: SEEN(1h, pay, user, amount, where='amount < event.amount')
 `)
 	ask := func(question string) string {
 		t.Helper()
@@ -48,6 +50,11 @@ tests:
 		`event: {pay: {}}, expect: {times: {value: null, status: NULL_VALUE}}`:    "[]",
 		`expect: {times: {value: null, status: NO_EVENT}}`:                        "[]",
 		`event: {pay: {amount: 5}}, expect: {times: 1}`:                           "expected 1, got 0.5",
+		`event: {pay: {amount: 10}}, expect: {alike: 1}`:                          "[]",
+		`event: {pay: {amount: 5}}, expect: {alike: 1}`:                           "expected 1, got 0",
+		`expect: {alike: {value: null, status: NO_EVENT}}`:                        "[]",
+		`event: {pay: {amount: 11}}, expect: {met: {10: true, 11: false}}`:        "[]",
+		`expect: {met: {10: true}}`:                                               "got NO_EVENT",
 		`event: {pay: {amount: much}}, expect: {times: 1}`:                        "the event cannot be used: ",
 		`event: {pay: {kind: refund}}, expect: {times: 1}`:                        "stream pay does not take the event ",
 		`event: {pya: {amount: 5}}, expect: {times: 1}`:                           `FILE:6:52: unknown stream "pya"; known: pay`,

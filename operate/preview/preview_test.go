@@ -33,6 +33,7 @@ features:
   paid_7d: SUM(7d, pay, amount, user)
   pays_ever: COUNT(lifetime, pay, user, device)
   score_avg: AVG(1h, pay, score, user, where='ok')
+  alike: COUNT(5m, pay, user, where='ok and score == event.score')
   last_ok: LAST(1h, pay, ok, user)
   ips: SET(1h, login, user, ip)
   logins: COUNT(1h, login, user)
@@ -295,6 +296,7 @@ func TestEventsLeftOut(t *testing.T) {
 	report := run(t, Config{}, pays)
 	for name, want := range map[string]*Used{
 		"score_avg": {Stream: "pay", Events: 5, NoKey: 1, Filtered: 2, NoValue: 1},
+		"alike":     {Stream: "pay", Events: 5, NoKey: 1, Filtered: 2}, // by what does not need the event in hand
 		"paid_5m":   {Stream: "pay", Events: 5, NoKey: 1, NoValue: 4},
 		"pays_ever": {Stream: "pay", Events: 5, NoKey: 5},
 		"logins":    {Stream: "login"},
