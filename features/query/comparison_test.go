@@ -109,6 +109,16 @@ func TestComparedWithTheEventInHand(t *testing.T) {
 	}
 }
 
+// The points of a timeline would have no event in hand.
+func TestNoTimelineCompared(t *testing.T) {
+	c := newComparing(t)
+	for name, want := range map[string]bool{"all": true, "here": false} {
+		if got := HasTimeline(defined.Feature(t, c.Registry, name)); got != want {
+			t.Errorf("%s has a timeline: %t", name, got)
+		}
+	}
+}
+
 // An event that cannot be compared, because something is too large, may be one that counts: the answer says that it lacks some,
 // also where the newest event decides.
 func TestComparedBeyond(t *testing.T) {

@@ -49,9 +49,9 @@ func TestComparedWithTheEventInHandEqualsModel(t *testing.T) {
 			texts = append(texts, rec.Value)
 			applyToBoth(t, model, mapper, stored, &rec)
 		}
-		inHand := []*record.Event{nil, eventOf(t, r, hostileEvent(t).Value)}
+		inHand := []*record.Event{nil, eventOf(t, r, recorded*1000+60_000, hostileEvent(t).Value)}
 		if len(texts) > 0 {
-			inHand = append(inHand, eventOf(t, r, rapid.SampledFrom(texts).Draw(t, "in hand")))
+			inHand = append(inHand, eventOf(t, r, recorded*1000+60_000, rapid.SampledFrom(texts).Draw(t, "in hand")))
 		}
 		at := recorded*1000 + rapid.Int64Range(-40, 80).Draw(t, "at")*500
 		members := []value.Value{{Type: value.String, Str: []byte("s1")}, {Type: value.Int, Num: 1}}
@@ -147,10 +147,9 @@ func hostileEvent(t *rapid.T) record.Record {
 }
 
 // eventOf decodes an event that is only looked at.
-func eventOf(t *rapid.T, r *features.Registry, text []byte) *record.Event {
-	out, err := r.NewMapper().Map(&record.Record{
-		Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: text,
-	}, 0, &state.Batch{Ranges: make([]state.PartitionRange, 1)})
+func eventOf(t *rapid.T, r *features.Registry, now int64, text []byte) *record.Event {
+	rec := record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: now, Value: text}
+	out, err := r.NewMapper().Map(&rec, 0, &state.Batch{Ranges: make([]state.PartitionRange, 1)})
 	if err != nil || len(out.Events) != 1 {
 		t.Fatal(err, out)
 	}

@@ -35,6 +35,9 @@ const inTiles = `
   edge_part: COUNT(10s, event, user, tile=exact, bounds='[]', keep=2d)
   apart: {expr: fixed_part / edge_part, default: -1}
   fixed_part: COUNT(fixed 3s max_length 4s, event, user, keep=2d)
+  alike: COUNT(1h, event, user, where='int == event.int', keep=2d)
+  alike_part: SUM(10s, event, decimal, user, where='bool and string != event.string', bounds='[]', keep=2d)
+  alike_share: {expr: alike / alike_part, default: -1}
 `
 
 // beforeBirth holds the earlier definitions: they keep nothing of the entity, some of its events, or all of them
@@ -69,10 +72,11 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 		for range rapid.IntRange(0, 20).Draw(t, "known") {
 			c.event()
 		}
+		c.model.InHand = eventOf(t, after, c.now, eventAt(t, c.now))
 		at := max(c.now+c.steps(-8, 4), c.now-(2*24*time.Hour).Milliseconds())
 		for _, f := range after.Features {
 			for _, user := range []string{"a", "b"} {
-				got := answerSince(t, c.store, f, query.CompletenessOf(f, history), user, at, c.now)
+				got := answerInHand(t, c.store, f, query.CompletenessOf(f, history), user, at, c.now, c.model.InHand)
 				complete := got.Status != query.Incomplete
 				compared[complete][f.Window.String()]++
 				if complete {
