@@ -277,7 +277,7 @@ func longFormSchema() schema {
 		"bounds":   described(schema{"enum": slices.Sorted(maps.Keys(window.BoundsByName))}, "the edges of an exact window; "+window.DefaultBounds+" by default"),
 		"exclude":  described(schema{"enum": window.Exclusions[1:]}, "leaves out the event being scored, or all events with the same time"),
 		"delay":    described(ref("duration"), "how long before the moment of the question the window ends"),
-		"where":    described(ref("text"), "condition over the event's fields"),
+		"where":    described(ref("text"), "condition over the event's fields, which may be compared with those of the event in hand, such as event.amount"),
 		"per":      described(ref("name"), "the field by which the answer is divided: one value for each category"),
 		"max":      described(wholeNumber(1, maxMax), "the most values, categories or events to keep, or members of the list to read"),
 		"through":  described(schema{"anyOf": []schema{ref("name"), ref("oneLine")}}, "a feature or a call such as SET(…) that answers with a list: the function is computed over the events of up to max of its members together"),
