@@ -74,7 +74,7 @@ func (OverStream) meaning(f *Feature) string {
 		meaning += ", split by " + f.Per
 	}
 	if f.Compared != nil {
-		meaning += ", of those that compare with the event in hand as its filter says"
+		meaning += ", compared with the event in hand"
 	}
 	return meaning
 }

@@ -65,7 +65,7 @@ features:
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	for _, f := range p.Features {
-		if of := f.Name != "paid"; of != (f.Event == "tx") || of != strings.HasSuffix(f.Meaning, ", of those that compare with the event in hand as its filter says") {
+		if of := f.Name != "paid"; of != (f.Event == "tx") || of != strings.HasSuffix(f.Meaning, ", compared with the event in hand") {
 			t.Errorf("%s reads the event of %q and means %q", f.Name, f.Event, f.Meaning)
 		}
 	}

@@ -27,7 +27,7 @@ type Comparison struct {
 
 // NamesEvent reports whether an expression names fields of the event being scored. One that does not compile may name any.
 func NamesEvent(text string) bool {
-	if len(text) > maxExprLength {
+	if len(text) > maxExprLength || !strings.Contains(text, EventName) {
 		return false
 	}
 	tree, err := parser.Parse(text)
