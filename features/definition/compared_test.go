@@ -29,6 +29,7 @@ func TestComparedWithTheEventInHand(t *testing.T) {
 		"by_merchant": `COUNT(1d, tx, user, where='ip == event.ip', per=merchant)` + " [ip] []",
 		"near":        `MAX(1d, tx, amount, user, where='haversine(home, event.home) < 1 and at < event.at')` + " [home at] []",
 		"met":         `SEEN(30d, tx, user, merchant, where='ip == event.ip')` + " [ip] []",
+		"of_kind":     `COUNT(1d, tx, user, where='event == event.event')` + " [event] []",
 		"again":       `COUNT(1h, tx, user, where='merchant == event.merchant')` + " [merchant] []",
 	} {
 		f, _ := r.Feature(name)

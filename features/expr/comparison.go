@@ -1,14 +1,12 @@
 package expr
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/parser"
 
-	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -54,33 +52,11 @@ func (v *eventNames) Visit(n *ast.Node) {
 // event being scored, which is of the same stream. Its error is an *Error.
 func CompileComparison(text string, fields []Variable) (*Comparison, error) {
 	c := &Comparison{}
-	lookup := func(name string) (int, Variable, error) {
-		i := slices.IndexFunc(fields, func(f Variable) bool { return f.Name == name })
-		switch {
-		case i >= 0:
-		case strings.Contains(name, " in "):
-			return 0, Variable{}, errors.New("`in` takes a list of literals or a range")
-		case strings.Contains(name, "."):
-			return 0, Variable{}, errors.New("fields have no parts: declare the part as a field with its own path")
-		default:
-			var known []string
-			for _, f := range fields {
-				known = append(known, f.Name)
-			}
-			return 0, Variable{}, errors.New(spelling.Unknown("field", name, known))
-		}
-		at := slices.Index(c.Fields, i)
-		if at < 0 {
-			at = len(c.Fields)
-			c.Fields = append(c.Fields, i)
-		}
-		return at, fields[i], nil
-	}
-	whole, err := CompileOver(text, lookup, fields, value.Bool)
+	whole, err := compileExpr(text, &exprCompiler{fields: fields, logged: new([]int)}, value.Bool)
 	if err != nil {
 		return nil, err
 	}
-	c.Text, c.Fields = whole.Text, nil
+	c.Text = whole.Text
 	alone, with, err := separate(whole.Text)
 	if err != nil {
 		return nil, err
@@ -90,8 +66,25 @@ func CompileComparison(text string, fields []Variable) (*Comparison, error) {
 			return nil, err
 		}
 	}
-	c.With, err = CompileOver(with, lookup, fields, value.Bool)
-	return c, err
+	if c.With, err = compileExpr(with, &exprCompiler{fields: fields, logged: &c.Fields}, value.Bool); err != nil {
+		return nil, err
+	}
+	c.With.frame.overFeatures = true
+	return c, nil
+}
+
+func (c *exprCompiler) isField(name string) bool {
+	return slices.ContainsFunc(c.fields, func(f Variable) bool { return f.Name == name })
+}
+
+// loggedAt returns the index of a field's value among those that a comparison takes of an event.
+func (c *exprCompiler) loggedAt(field int) int {
+	at := slices.Index(*c.logged, field)
+	if at < 0 {
+		at = len(*c.logged)
+		*c.logged = append(*c.logged, field)
+	}
+	return at
 }
 
 // separate separates the terms of a conjunction that do not name the event being scored from those that do; empty for none.

@@ -18,6 +18,7 @@ type exprCompiler struct {
 	ofEvent []int // see Expr.OfEvent
 	raw     bool  // names are paths in the record
 	paths   [][]string
+	logged  *[]int // see Comparison.Fields; if set, fields are also those of the event being scored
 	parts   int
 	results int // see frame
 	args    int // see frame
@@ -73,6 +74,9 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 		return c.featureNamed(n)
 	}
 	if !c.raw {
+		if path, ok := pathOf(n); ok && c.logged != nil && path[0] == EventName && (len(path) > 1 || !c.isField(EventName)) {
+			return c.eventField(n, path)
+		}
 		id, ok := n.(*ast.IdentifierNode)
 		if !ok {
 			return term{}, errorAt(n, "fields have no parts: declare the part as a field with its own path")
@@ -81,7 +85,11 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 		if err != nil {
 			return term{}, err
 		}
-		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
+		at := i
+		if c.logged != nil {
+			at = c.loggedAt(i)
+		}
+		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) *value.Value { return &f.values[at] }}, nil
 	}
 	path, ok := pathOf(n)
 	if !ok {
