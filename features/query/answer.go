@@ -75,8 +75,8 @@ func fromTiles(a *Answer, f *frame, states []state.WindowState) {
 }
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. It fails if a log is damaged.
-func fromLogs(a *Answer, f *features.Feature, with *comparison, logs []*eventLog, at int64, buffer *[]aggregate.Sample) error {
-	r, c, err := fold(f, with, logs, at, buffer)
+func fromLogs(a *Answer, f *frame, logs []*eventLog, at int64, buffer *[]aggregate.Sample) error {
+	r, c, err := fold(f, logs, at, buffer)
 	if err != nil {
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
@@ -21,6 +22,18 @@ type comparison struct {
 
 func newComparison(of *features.Comparison) *comparison {
 	return &comparison{expr: of.Expr.Clone(), columns: of.Columns, values: make([]value.Value, len(of.Columns))}
+}
+
+// lacksEvent begins an answer that compares with the event in hand, or reports that there is none. It is not inlined: on a
+// larger frame of its caller all exact answers took a fifth longer.
+//
+//go:noinline
+func (r *Reading) lacksEvent(a *Answer, f *frame) bool {
+	if f.compared.begin(f.Feature, r.inHand) {
+		return false
+	}
+	a.noEvent(Covers(f.Feature, f.at, r.now))
+	return true
 }
 
 // begin begins an answer with an event in hand; false if there is none of the feature's stream. Its texts are taken as the
@@ -42,6 +55,33 @@ func (c *comparison) begin(f *features.Feature, event *record.Event) bool {
 		c.event[i] = kept
 	}
 	return true
+}
+
+// samplesOf appends the samples of the events that pass the feature's filter and compare.
+func (c *comparison) samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRecord) (samples []aggregate.Sample, err error) {
+	samples = slices.Grow(dst, len(events))
+	columns := f.Columns
+	columns.Filter = nil // it is asked before the event is compared, which takes longer
+	for i := range events {
+		r, takes := &events[i], true
+		if filter := f.Columns.Filter; filter != nil {
+			takes, err = r.Has(*filter)
+		}
+		if err == nil && takes {
+			takes, err = c.holds(r)
+		}
+		var s aggregate.Sample
+		if err == nil && takes {
+			_, err = sampleOf(&s, &columns, r)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case takes:
+			samples = append(samples, s)
+		}
+	}
+	return samples, nil
 }
 
 // holds reports whether the comparison is true of an event of the log. One that is unknown is not.

@@ -65,15 +65,20 @@ const nothingCut = math.MinInt64
 
 // fold computes an exact feature at a moment from the log of its entity, or from those of several taken together, each
 // with its own window. The content of the buffer is valid until its next use.
-func fold(f *features.Feature, with *comparison, logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
+func fold(f *frame, logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
 	samples, capped := (*buffer)[:0], false
 	var secret state.Secret
 	for i, log := range logs {
 		if len(log.events) > 0 {
 			secret = log.secret
 		}
-		cut := cutOut(f, log, at)
-		if samples, err = samplesOf(f, with, samples, cut.events); err != nil {
+		cut := cutOut(f.Feature, log, at)
+		if f.compared != nil {
+			samples, err = f.compared.samplesOf(f.Feature, samples, cut.events)
+		} else {
+			samples, err = samplesOf(f.Feature, samples, cut.events)
+		}
+		if err != nil {
 			return r, c, err
 		}
 		if i == 0 {
@@ -87,7 +92,7 @@ func fold(f *features.Feature, with *comparison, logs []*eventLog, at int64, buf
 		slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples, secret)
-	if capped && !f.Settled(samples) || with != nil && with.beyond {
+	if capped && !f.Settled(samples) || f.compared != nil && f.compared.beyond {
 		r.Capped = true
 		if f.Call.Members != nil {
 			aggregate.DoubtMembers(r.Items)
@@ -170,12 +175,12 @@ func timesOf(events []state.LogRecord, lost, from, to int64) []int64 {
 	return list
 }
 
-// samplesOf appends the samples of the events that pass the feature's filter, of which with is what compares; nil for nothing.
-func samplesOf(f *features.Feature, with *comparison, dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
+// samplesOf appends the samples of the events that pass the feature's filter.
+func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
 	samples := slices.Grow(dst, len(events))
 	for i := range events {
 		var s aggregate.Sample
-		takes, err := sampleOf(&s, &f.Columns, with, &events[i])
+		takes, err := sampleOf(&s, &f.Columns, &events[i])
 		if err != nil {
 			return nil, err
 		}
@@ -187,15 +192,10 @@ func samplesOf(f *features.Feature, with *comparison, dst []aggregate.Sample, ev
 }
 
 // sampleOf reads the feature's columns of an event, and reports whether the event passes the filter.
-func sampleOf(s *aggregate.Sample, of *features.LogColumns, with *comparison, r *state.LogRecord) (takes bool, err error) {
+func sampleOf(s *aggregate.Sample, of *features.LogColumns, r *state.LogRecord) (takes bool, err error) {
 	*s = aggregate.Sample{Time: r.Time}
 	if of.Filter != nil {
 		if takes, err = r.Has(*of.Filter); err != nil || !takes {
-			return false, err
-		}
-	}
-	if with != nil {
-		if takes, err = with.holds(r); err != nil || !takes {
 			return false, err
 		}
 	}

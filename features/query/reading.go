@@ -236,9 +236,7 @@ func (r *Reading) overStream(a *Answer, f *frame, from, to int) (read bool) {
 		unread(a, f.Feature, err, f.at, r.now)
 		return false
 	}
-	if f.compared != nil && !f.compared.begin(f.Feature, r.inHand) {
-		first, last := Covers(f.Feature, f.at, r.now)
-		a.noEvent(first, last)
+	if f.compared != nil && r.lacksEvent(a, f) {
 		return false
 	}
 	r.merge(a, f, from, to)
@@ -294,7 +292,7 @@ func (r *Reading) merge(a *Answer, f *frame, from, to int) {
 	if from == to {
 		r.chosen = append(r.chosen, noLog)
 	}
-	if err := fromLogs(a, f.Feature, f.compared, r.chosen, f.at, &r.samples); err != nil {
+	if err := fromLogs(a, f, r.chosen, f.at, &r.samples); err != nil {
 		unread(a, f.Feature, r.damage(r.needs[from], err), f.at, r.now)
 	}
 }

@@ -293,7 +293,7 @@ func (r *Running) each(m *moving, record *state.LogRecord, enters bool) error {
 	for i := range m.w.features {
 		if f := &m.w.features[i]; !f.shares {
 			var err error
-			if takes, err = sampleOf(&r.sample, &f.columns, nil, record); err != nil {
+			if takes, err = sampleOf(&r.sample, &f.columns, record); err != nil {
 				return err
 			}
 		}

@@ -59,7 +59,7 @@ func TestWindowsOfSeveralEntities(t *testing.T) {
 		{"one that is over", []*eventLog{a, over}, 60, "aa"},
 		{"none", []*eventLog{noLog}, 90 - 24*60, ""},
 	} {
-		r, s, err := fold(f, nil, test.logs, 90*60_000, new([]aggregate.Sample))
+		r, s, err := fold(&frame{Feature: f}, test.logs, 90*60_000, new([]aggregate.Sample))
 		if err != nil {
 			t.Fatal(err)
 		}
