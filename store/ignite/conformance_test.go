@@ -118,6 +118,14 @@ func (n *namespace) check(err error) {
 	}
 }
 
+func (n *namespace) LoseRecord(shard int) {
+	record := n.engine.id(values.Key{Shard: shard})
+	tx, err := n.engine.cache.Begin(n.t.Context(), record)
+	n.check(err)
+	n.check(tx.RemoveAll(n.t.Context(), []thin.UUID{record}))
+	n.check(tx.End(n.t.Context(), true))
+}
+
 func (n *namespace) Spoil(s *state.Series, entity string) {
 	k := n.engine.id(values.Key{Shard: state.Shard(state.EntityHash([]byte(entity)), n.Shards()), Group: s.Group, Entity: entity})
 	tx, err := n.engine.cache.Begin(n.t.Context(), k)

@@ -132,16 +132,60 @@ func (e *engine) Update(ctx context.Context, shard int, keys []values.Key, chang
 		}
 		return len(writes) > 0, nil
 	}
+	return e.retried(ctx, sorted, update)
+}
+
+// emptiedAtOnce is how many values a transaction removes.
+const emptiedAtOnce = 500
+
+var errBegun = errors.New("the shard has begun")
+
+func (e *engine) Empty(ctx context.Context, shard int, begun func(record []byte) bool) error {
+	record := e.id(values.Key{Shard: shard})
+	var some []thin.UUID
+	remove := func() error {
+		err := e.retried(ctx, []thin.UUID{record}, func(tx *thin.Tx, found [][]byte) (bool, error) {
+			if begun(found[0]) {
+				return false, errBegun
+			}
+			return true, tx.RemoveAll(ctx, some)
+		})
+		some = some[:0]
+		return err
+	}
+	err := e.cache.Scan(ctx, record.Partition(), func(entry thin.Entry) error {
+		if isRecord(entry.Key) {
+			return nil
+		}
+		if some = append(some, entry.Key); len(some) < emptiedAtOnce {
+			return nil
+		}
+		return remove()
+	})
+	if err == nil && len(some) > 0 {
+		err = remove()
+	}
+	if errors.Is(err, errBegun) {
+		return nil
+	}
+	return unavailable(err)
+}
+
+// isRecord reports whether a key is that of a record, see id.
+func isRecord(k thin.UUID) bool { return k.High>>63 == 0 }
+
+// retried calls inTransaction until no other process has changed one of the values meanwhile. It makes the cache if there is none: all
+// nodes were started again, and keep nothing over that.
+func (e *engine) retried(ctx context.Context, ids []thin.UUID, do func(tx *thin.Tx, found [][]byte) (commit bool, err error)) error {
 	for attempt := range maxAttempts {
-		err := e.inTransaction(ctx, sorted, update)
+		err := e.inTransaction(ctx, ids, do)
 		switch {
 		case isNoCache(err) && attempt == 0:
-			// All nodes were started again, and keep nothing over that.
 			if err := e.create(ctx); err != nil {
 				return err
 			}
 		case isConflict(err):
-			// Another process has changed one of the values. It goes on, so all do in the end.
+			// Another process goes on, so all do in the end.
 		default:
 			return unavailable(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/store/storetest"
 )
 
@@ -82,6 +83,13 @@ type tested struct {
 func (s *tested) Another() store.Store { return New(s.redis, s.namespace, len(s.tags), s.options...) }
 
 func (s *tested) Interrupt(steps int) { s.hook.set(steps) }
+
+func (s *tested) LoseRecord(shard int) {
+	s.t.Helper()
+	if err := s.redis.Del(s.t.Context(), keyspace.ProgressKey(s.tags[shard])).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+}
 
 func (s *tested) Spoil(of *state.Series, entity string) {
 	s.t.Helper()

@@ -35,6 +35,8 @@ type Namespace interface {
 	Save(shard int) (restore func())
 	// SavePlans returns a function that puts the plans, and what is registered with them, back to the moment of the call.
 	SavePlans() (restore func())
+	// LoseRecord removes the record of a shard, and leaves its state.
+	LoseRecord(shard int)
 	// Interrupt has calls of Apply fail after some more steps: the changes that the store makes at once, in one shard. A
 	// negative number ends that.
 	Interrupt(steps int)
@@ -84,6 +86,7 @@ func TestStore(t *testing.T, open Open) {
 	t.Run("refusals", func(t *testing.T) { testRefusals(t, open(4, 0)) })
 	t.Run("secrets", func(t *testing.T) { testSecrets(t, open) })
 	t.Run("interruptions", func(t *testing.T) { testInterruptions(t, open) })
+	t.Run("lost record", func(t *testing.T) { testLostRecord(t, open(2, 0)) })
 	t.Run("histories", func(t *testing.T) { TestHistories(t, open, 12) })
 	t.Run("busiest", func(t *testing.T) { testBusiest(t, four()) })
 	t.Run("slices", func(t *testing.T) { testSlices(t, four) })

@@ -44,6 +44,9 @@ type Engine interface {
 	// changed these values since they were read. All writes are made or none is, but after an error other than state.ErrUnavailable
 	// they may have been made. It may call change several times, which must then forget what it decided before.
 	Update(ctx context.Context, shard int, keys []Key, change func(held [][]byte) []Write) error
+	// Empty removes all values of a shard but its record, some at a time. It ends early once the record, as it is in the same step,
+	// says that the shard has begun.
+	Empty(ctx context.Context, shard int, begun func(record []byte) bool) error
 	// Clock returns the clock of a shard's server in ms since 1970, or of any server for a register, as far as is known without a
 	// request.
 	Clock(shard int) int64

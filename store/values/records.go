@@ -87,8 +87,11 @@ func (r records) Change(ctx context.Context, changes []protocol.Change) {
 // secretField is the field of a record with the secret, in case the layout is lost.
 const secretField = "secret"
 
-// Begin records that shards have begun. A record is lost only with the values of its shard, so there is nothing to empty. The layout
-// may be lost as well: it decides on the secret.
+// begunField is the field of the record of a shard that has begun.
+const begunField = "begun"
+
+// Begin empties the shards that have not begun, and records that they have: where servers were lost, the values of a shard may be left
+// without its record. The layout may be lost as well: it decides on the secret.
 func (r records) Begin(ctx context.Context, shards []int) error {
 	if err := r.s.Create(ctx); err != nil {
 		return err
@@ -98,8 +101,11 @@ func (r records) Begin(ctx context.Context, shards []int) error {
 		return err
 	}
 	for _, shard := range shards {
+		if err := r.s.engine.Empty(ctx, shard, hasBegun); err != nil {
+			return fmt.Errorf("empty shard %d, which has no progress: %w", shard, err)
+		}
 		_, err := r.update(ctx, shard, func(fields map[string]string) bool {
-			fields["begun"], fields[secretField] = "1", secret.Text()
+			fields[begunField], fields[secretField] = "1", secret.Text()
 			return true
 		})
 		if err != nil {
@@ -107,6 +113,11 @@ func (r records) Begin(ctx context.Context, shards []int) error {
 		}
 	}
 	return nil
+}
+
+func hasBegun(record []byte) bool {
+	fields, err := parseFields(record)
+	return err != nil || fields[begunField] != ""
 }
 
 // secret returns the secret in the records of shards, "" if none has begun.

@@ -45,6 +45,15 @@ func (e *engine) Update(_ context.Context, _ int, keys []values.Key, change func
 	return nil
 }
 
+func (e *engine) Empty(_ context.Context, shard int, begun func(record []byte) bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !begun(e.values[values.Key{Shard: shard}]) {
+		maps.DeleteFunc(e.values, func(k values.Key, _ []byte) bool { return k.Shard == shard && k.Group != "" })
+	}
+	return nil
+}
+
 func (*engine) Clock(int) int64     { return time.Now().UnixMilli() }
 func (*engine) Available(int) error { return nil }
 func (*engine) Down() error         { return nil }

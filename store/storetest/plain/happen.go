@@ -45,6 +45,13 @@ func (s *Store) Interrupt(steps int) {
 	s.engine.steps = max(steps, endless)
 }
 
+// LoseRecord removes the record of a shard, and leaves its state.
+func (s *Store) LoseRecord(shard int) {
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	delete(s.engine.values, values.Key{Shard: shard})
+}
+
 // Spoil replaces what is held of an entity in the group of a series by something else.
 func (s *Store) Spoil(of *state.Series, entity string) {
 	s.engine.mu.Lock()

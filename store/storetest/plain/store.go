@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,6 +110,16 @@ func (e *engine) Update(_ context.Context, shard int, keys []values.Key, change 
 		}
 		e.values[w.Key] = h
 	}
+	return nil
+}
+
+func (e *engine) Empty(_ context.Context, shard int, begun func(record []byte) bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.err(shard); err != nil || begun(e.read(values.Key{Shard: shard})) {
+		return err
+	}
+	maps.DeleteFunc(e.values, func(k values.Key, _ held) bool { return k.Shard == shard && k.Group != "" })
 	return nil
 }
 
