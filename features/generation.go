@@ -200,7 +200,11 @@ func (g *generations) best(f *Feature) []*state.Series {
 			options, retained = append(options, read), append(retained, columns)
 		}
 	}
-	return options[g.history.Fullest(retained)]
+	best, own := g.history.Fullest(retained), len(options)-1
+	if best != own && !g.history.HasMore(retained[best], retained[own]) {
+		best = own
+	}
+	return options[best]
 }
 
 // widths lists the widths of tiles, in ms, from which a feature can be answered, by how exactly: that of its definition is the

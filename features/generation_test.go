@@ -163,3 +163,20 @@ func TestStandInsOfTheSameDefinitions(t *testing.T) {
 		}
 	}
 }
+
+// After a gap all state is complete since the same moment. Each feature is then read from its own, which is kept for as long as it needs.
+func TestOwnTilesAfterAGap(t *testing.T) {
+	streams, _, _ := strings.Cut(minimal, "features:")
+	r := mustParse(t, streams+"features:\n  days: COUNT(7d, payment, user, tile=1d)\n  ever: COUNT(lifetime, payment, user)\n  hours: COUNT(1d, payment, user, tile=1h)")
+	plan := r.Plan()
+	h := &state.History{Plans: map[string]*state.Plan{plan.Version: plan}, Newest: 1e12, Now: 1e12, PlanEpochs: []state.PlanEpoch{
+		{Topic: "payments", Version: plan.Version, Last: state.MaxTime}, {Topic: "payments", Version: state.Gap, Last: 1e12 - 1000},
+	}}
+	serving := r.Serving(h)
+	for _, f := range r.Features {
+		read, _ := serving.Feature(f.Name)
+		if read.Series[0].ID != f.Series[0].ID {
+			t.Errorf("%s is read from %s, want its own %s", f.Name, read.Series[0].ID, f.Series[0].ID)
+		}
+	}
+}

@@ -167,6 +167,20 @@ func (h *History) Fullest(options [][]Retained) (best int) {
 	return best
 }
 
+// HasMore reports whether the state has more of some columns, which stand in for others, than of these: events since an earlier moment
+// or, of those since the same one, for as long as is needed and from before.
+func (h *History) HasMore(standIns, own []Retained) bool {
+	if h == nil {
+		return false
+	}
+	h = h.byRecords()
+	is, was := h.has(standIns), h.has(own)
+	if since := cmp.Compare(max(h.askedSince(standIns), is.since), max(h.askedSince(own), was.since)); since != 0 {
+		return since < 0
+	}
+	return is.kept <= was.kept && cmp.Or(cmp.Compare(is.begun, was.begun), cmp.Compare(was.plans, is.plans)) < 0
+}
+
 // byRecords returns the history as of the newest record, to compare generations by. While records of the past are applied, Now is
 // far later: a safe bound for what an answer states, but by it nothing is left of state that is kept for less than is needed.
 func (h *History) byRecords() *History {
@@ -182,10 +196,11 @@ func (h *History) Lacks(retained []Retained) bool {
 
 // has returns what the state has of columns together.
 func (h *History) has(retained []Retained) coverage {
-	together := coverage{since: MinTime, whole: MinTime, begun: MinTime, plans: math.MaxInt}
+	together := coverage{since: MinTime, whole: MinTime, kept: MinTime, begun: MinTime, plans: math.MaxInt}
 	for i := range retained {
 		c := h.coverage(&retained[i])
 		together.since, together.whole = max(together.since, c.since), max(together.whole, c.whole)
+		together.kept = max(together.kept, c.kept)
 		together.begun, together.plans = max(together.begun, c.begun), min(together.plans, c.plans)
 	}
 	return together
