@@ -180,3 +180,25 @@ func TestOwnTilesAfterAGap(t *testing.T) {
 		}
 	}
 }
+
+// The same holds for a feature that was added beside tiles which are kept for less time, once it is filled.
+func TestOwnTilesOfALaterFeatureAfterAGap(t *testing.T) {
+	streams, _, _ := strings.Cut(minimal, "features:")
+	days := streams + "features:\n  days: COUNT(7d, payment, user, tile=1d)"
+	before, after := mustParse(t, days).Plan(), mustParse(t, days+"\n  ever: COUNT(lifetime, payment, user)")
+	plan := after.Plan()
+	fill := state.NewFills(plan, []*state.Plan{before})[0]
+	h := &state.History{
+		Plans: map[string]*state.Plan{before.Version: before, plan.Version: plan}, Newest: 1e12, Now: 1e12,
+		PlanEpochs: []state.PlanEpoch{
+			{Topic: "payments", Version: before.Version, Last: 1e12 - 5000}, {Topic: "payments", Version: plan.Version, Last: state.MaxTime},
+			{Topic: "payments", Version: state.Gap, Last: 1e12 - 1000},
+		},
+		Fills: []state.FillEpoch{{Fill: fill, Topic: "payments", Since: state.MinTime, Whole: true}},
+	}
+	own, _ := after.Feature("ever")
+	read, _ := after.Serving(h).Feature("ever")
+	if read.Series[0].ID != own.Series[0].ID {
+		t.Errorf("a lifetime is read from %s, want its own %s", read.Series[0].ID, own.Series[0].ID)
+	}
+}
