@@ -25,9 +25,21 @@ type Read struct {
 
 // WindowState is what a series holds of one entity in the tiles wanted.
 type WindowState struct {
+	// First what every answer looks at, which then is in one cache line.
+
 	// Buckets are, for Tiles and Extremes, the non-empty ones by ascending tile. For Read.Total there may be one for
 	// all tiles.
 	Buckets []Bucket
+	// Err is why the window state is unknown: its key is damaged, or it is an ErrUnavailable. It is nil if the state
+	// was read. No other field is set with it.
+	Err error
+	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may lack, because state was
+	// dropped; nil if there is none.
+	LostUntil *int64
+	// Capped means that Groups dropped some keys to save bytes: Before and all keys after it. Those before it are complete.
+	Capped bool
+	// AtEnd is whether the last tile wanted has content, for Members, Sketches, Filters and Moments; see Reaches.
+	AtEnd   bool
 	Members []string // Members: the values in the tiles, in no order
 	// Secret is, for Members and Logs, that with which values are hashed.
 	Secret Secret
@@ -50,17 +62,8 @@ type WindowState struct {
 	// Groups are, for Groups, the keys with content in the tiles, ascending. If there are more than Series.Max keys, it
 	// has the first Max keys, which are complete, and at least one further key.
 	Groups []Group
-	// Capped means that Groups dropped some keys to save bytes: Before and all keys after it. Those before it are complete.
-	Capped bool
+	// Before is, if the state is Capped, the first key that was dropped.
 	Before string
-	// AtEnd is whether the last tile wanted has content, for Members, Sketches, Filters and Moments; see Reaches.
-	AtEnd bool
-	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may lack, because state was
-	// dropped; nil if there is none.
-	LostUntil *int64
-	// Err is why the window state is unknown: its key is damaged, or it is an ErrUnavailable. It is nil if the state
-	// was read. No other field is set with it.
-	Err error
 }
 
 // Group is the content of one key.
