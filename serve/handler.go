@@ -175,7 +175,6 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		if client := q.request.view.client; client != nil {
 			name = client.Name
 		}
-		received, err := h.enter(h.receiving, name)
 		written := false
 		defer func() {
 			q.held.releaseAll()
@@ -183,16 +182,16 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 				q.free(h.Reader)
 			}
 		}()
+		err := h.enter(h.receiving, name)
 		if err == nil {
 			err = read(q, w, r)
-		}
-		received()
-		if err == nil {
-			var answered func()
-			answered, err = h.enter(h.answering, name)
-			defer answered()
+			h.receiving.leave(name)
 		}
 		if err == nil {
+			err = h.enter(h.answering, name)
+		}
+		if err == nil {
+			defer h.answering.leave(name)
 			err = h.work(ctx, q, in)
 		}
 		if err == nil {

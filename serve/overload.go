@@ -58,16 +58,16 @@ func (g *gate) leave(client string) {
 // costs little, and must not keep others from being answered.
 const unread = 4
 
-// enter admits a question by a gate, or refuses it. leave lets it out again, in both cases.
-func (h *handler) enter(g *gate, client string) (leave func(), err error) {
+// enter admits a question by a gate, or refuses it.
+func (h *handler) enter(g *gate, client string) error {
 	admitted, full := g.enter(client)
 	switch {
 	case admitted:
-		return func() { g.leave(client) }, nil
+		return nil
 	case full:
-		return func() {}, reply.Errorf(reply.Overloaded, "as many questions as this server answers at once (%d) are under way; ask again in a second, or ask another server", h.Limits.Concurrent)
+		return reply.Errorf(reply.Overloaded, "as many questions as this server answers at once (%d) are under way; ask again in a second, or ask another server", h.Limits.Concurrent)
 	default:
-		return func() {}, reply.Errorf(reply.Overloaded, "as many questions of this client are under way as leave room for those of others; ask again in a second, or ask another server")
+		return reply.Errorf(reply.Overloaded, "as many questions of this client are under way as leave room for those of others; ask again in a second, or ask another server")
 	}
 }
 

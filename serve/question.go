@@ -184,7 +184,7 @@ func (q *asked) readFeatures(names *fastjson.Value) error {
 		if err != nil {
 			return reply.WrongItem("features", "a list of names", v)
 		}
-		p, err := q.view.askable(string(name))
+		p, err := q.view.askable(name)
 		if err != nil {
 			return err
 		}

@@ -142,7 +142,7 @@ func (h *handler) queueForBody(ctx context.Context, q *question, bytes int64) er
 // readQuery reads the question of a GET. Values that are not JSON are strings; understand finds errors in them.
 func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	p, err := q.request.viewOf(h).askable(name) // before errors that name its keys
+	p, err := q.request.viewOf(h).askable([]byte(name)) // before errors that name its keys
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,10 @@ type view struct {
 }
 
 // askable returns a feature, if the client may ask for it.
-func (v view) askable(name string) (*preparedFeature, error) {
-	p, ok := v.features[name]
+func (v view) askable(name []byte) (*preparedFeature, error) {
+	p, ok := v.features[string(name)] // without a copy, as it is only looked up
 	if !ok {
-		return nil, v.unknownFeature(name)
+		return nil, v.unknownFeature(string(name))
 	}
 	if v.mayAsk(p.Feature) {
 		return p, nil
