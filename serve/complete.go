@@ -40,7 +40,7 @@ func newHistories(read func(context.Context) (*state.History, error), now func()
 // notBefore; nil if the store keeps none.
 func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.History, error) {
 	usable := func(age time.Duration) *datedHistory {
-		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age && !last.at.Before(notBefore) {
+		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age && !last.at.Before(notBefore) && last.Current() {
 			return last
 		}
 		return nil

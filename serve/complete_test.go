@@ -139,7 +139,13 @@ func TestHistoriesAreShared(t *testing.T) {
 		}
 		return history
 	}
+	gone := get()
+	gone.Superseded = func() bool { return true } // the state that was read since may be another server's
 	first := get()
+	if first == gone {
+		t.Error("a history was used that is superseded")
+	}
+	reads = 1
 	now = now.Add(refreshAge - 1)
 	if get() != first || reads != 1 {
 		t.Errorf("%d reads, or another history; want 1", reads)

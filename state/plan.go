@@ -151,6 +151,9 @@ type History struct {
 	// Missing returns why it is unknown which plans wrote the state of a read, or nil if it is known. A nil function
 	// means that it is known for all state.
 	Missing func(*Read) error
+	// Superseded reports whether state that is read now may have gone back behind the history, so that it has to be read again. A
+	// nil function means that it cannot.
+	Superseded func() bool
 	// Servers says which run of which server each shard was read from, if the history is from Store.Bind and the server says
 	// it; "" if not.
 	Servers []string
@@ -169,6 +172,9 @@ type History struct {
 	// Ahead is how far clocks of servers were ahead before; zero for never.
 	Ahead Ahead
 }
+
+// Current reports whether state that was just read cannot have gone back behind the history; see Superseded.
+func (h *History) Current() bool { return h == nil || h.Superseded == nil || !h.Superseded() }
 
 // Unread is the run of a server that no server has: that of a shard that was never read.
 const Unread = "?"

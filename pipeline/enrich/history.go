@@ -35,7 +35,7 @@ func (p *History) get(ctx context.Context) (*state.History, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	if p.last != nil && now.Sub(p.at) < store.MaxHistoryAge {
+	if p.last != nil && now.Sub(p.at) < store.MaxHistoryAge && p.last.Current() {
 		return p.last, nil
 	}
 	history, err := p.read(ctx)

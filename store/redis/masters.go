@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -56,6 +58,7 @@ type masters struct {
 	askReplicas func(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness
 	now         func() time.Time
 	sleep       func(time.Duration)
+	connected   atomic.Int64 // connections that were opened
 
 	mu   sync.RWMutex
 	each map[*redis.Client]*master
@@ -74,6 +77,25 @@ func newMasters(client redis.UniversalClient) *masters {
 		ms.only = ms.newMaster(client, addressOf(client))
 	}
 	return ms
+}
+
+// dialCounter is a hook that counts the connections that a client opens.
+type dialCounter struct{ opened *atomic.Int64 }
+
+func (c dialCounter) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := next(ctx, network, address)
+		if err == nil {
+			c.opened.Add(1)
+		}
+		return connection, err
+	}
+}
+
+func (dialCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (dialCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 func addressOf(client redis.UniversalClient) string {
@@ -143,6 +165,8 @@ type master struct {
 }
 
 func (ms *masters) newMaster(node redis.UniversalClient, address string) *master {
+	node.AddHook(dialCounter{&ms.connected})
+	ms.connected.Add(1) // a server that is asked for the first time may have connections already, opened to ask for the slots
 	m := &master{masters: ms, address: address, node: node, breaker: breaker.Breaker{Now: ms.now}}
 	m.reads.exec = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		m.sendEach(ctx, ms.question, commands)
