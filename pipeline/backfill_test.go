@@ -132,6 +132,67 @@ func TestBackfillGivesWay(t *testing.T) {
 	}
 }
 
+// A feature that is removed while it is filled together with another one, and comes back once that one is filled, is filled too.
+func TestFeatureComesBackAfterItsFillWasSplit(t *testing.T) {
+	t.Parallel()
+	b := newFilling(t)
+	b.config.MaxEvents = 20
+	fills, hold := make(chan time.Time), make(chan chan struct{}, 1)
+	b.config.Store = writing{b.store, func() store.Writer { return fillWatch{b.store.NewWriter(), fills, hold} }}
+	both := registryOf(t, bySecond, "  more: COUNT(1d, payment, user, tile=30m, keep=30d)")
+	one := registryOf(t, bySecond)
+	b.run()
+	b.writeStamped(0, 3000)
+	b.expect(3000)
+	b.processor.Reload(both)
+	for range 10 {
+		<-fills
+	}
+	b.processor.Reload(one)
+	go func() {
+		for {
+			select {
+			case <-fills:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	b.awaitClaims(one, 1)
+	b.awaitWhole(one, "by_second", state.MinTime)
+	b.writeStamped(3000, 3100)
+	b.expectSince(one, 3100)
+	b.processor.Reload(both)
+	testkit.Eventually(t, time.Minute, "the feature is filled again", func() (bool, string) {
+		since, counted := b.counted(both, "more")
+		return since == state.MinTime && counted == 3100, fmt.Sprint("complete since ", since, ", counts ", counted)
+	})
+}
+
+// counted returns since when the state that a count is answered from is complete, and how many events of all users it has.
+func (b *bench) counted(r *features.Registry, name string) (since int64, events int) {
+	b.t.Helper()
+	h, err := b.store.History(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f, _ := r.Serving(h).Feature(name)
+	var reads []state.Read
+	for user := range 7 {
+		reads = append(reads, state.Read{Series: f.Series[0], Entity: fmt.Sprintf("u%d", user), Last: stampAt(1 << 20)})
+	}
+	states, err := b.store.Read(b.t.Context(), reads)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, s := range states {
+		for _, bucket := range s.Buckets {
+			events += int(bucket.Value.Num)
+		}
+	}
+	return h.CompleteSince(f.Retained()), events
+}
+
 // awaitWhole waits until a feature is complete since a moment.
 func (b *bench) awaitWhole(r *features.Registry, name string, want int64) {
 	b.t.Helper()
