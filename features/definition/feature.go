@@ -3,6 +3,7 @@ package definition
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,18 +292,41 @@ func (l *compiler) fieldNamed(s *record.Stream, w word) int {
 		for _, f := range s.Fields {
 			names = append(names, f.Name)
 		}
-		l.report(w.location, "%s", spelling.UnknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
+		message := spelling.UnknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names)
+		if hint := l.notOfTable(w.text); hint != "" {
+			message = fmt.Sprintf("stream %q has no field %q%s", s.Name, w.text, hint)
+		}
+		l.report(w.location, "%s", message)
 	}
 	return i
 }
 
 // where compiles a filter, once for each canonical form.
 func (l *compiler) where(s *record.Stream, w word) *expr.Expr {
-	e := l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, s.Variables(), value.Bool) })
+	e := l.expr(w, func() (*expr.Expr, error) {
+		e, err := expr.Compile(w.text, s.Variables(), value.Bool)
+		if hint := l.notOfTable(w.text); err != nil && hint != "" {
+			err = fmt.Errorf("%w%s", err, hint)
+		}
+		return e, err
+	})
 	if e == nil {
 		return nil
 	}
 	return l.once(s, e)
+}
+
+// tableField finds what may be a field of a table: a name before a dot that is followed by another name.
+var tableField = regexp.MustCompile(`\b([A-Za-z_][A-Za-z0-9_]*)\.[A-Za-z_]`)
+
+// notOfTable says what to do if a text about an event names a field of a table.
+func (l *compiler) notOfTable(text string) string {
+	for _, found := range tableField.FindAllStringSubmatch(text, -1) {
+		if _, is := l.tables.written[found[1]]; is {
+			return fmt.Sprintf("; an aggregation cannot read table %q: have its rows written into the events, see docs/tables.md, In aggregations", found[1])
+		}
+	}
+	return ""
 }
 
 // once returns the first filter of a stream with the same canonical form.
