@@ -270,8 +270,8 @@ func TestShippedDefinitions(t *testing.T) {
 			t.Errorf("%s has no description", f.Name)
 		}
 	}
-	if len(r.Features) != 19 {
-		t.Errorf("%d features, want 19", len(r.Features))
+	if len(r.Features) != 21 {
+		t.Errorf("%d features, want 21", len(r.Features))
 	}
 	// The page draws these; no rule engine asks for them.
 	used := map[string]bool{"device_user_ids_30d": true, "user_device_ids_30d": true}
@@ -280,7 +280,7 @@ func TestShippedDefinitions(t *testing.T) {
 			used[f.Name] = true
 		}
 	}
-	if len(used) != len(r.Features) || len(r.Services) != 3 {
-		t.Errorf("%d services and the page use %d of %d features, want 3 services and all features", len(r.Services), len(used), len(r.Features))
+	if len(used) != len(r.Features) || len(r.Services) != 4 {
+		t.Errorf("%d services and the page use %d of %d features, want 4 services and all features", len(r.Services), len(used), len(r.Features))
 	}
 }

@@ -228,11 +228,14 @@ func (c *Comparison) question(asked []*features.Feature, entities []string, at i
 	return q
 }
 
-// groups returns the features by their by-fields; features that need members have groups of their
-// own.
+// groups returns the features by their by-fields, without those that need the event in hand, which no question has; features
+// that need members have groups of their own.
 func (c *Comparison) groups(r *features.Registry) map[string][]*features.Feature {
 	groups := map[string][]*features.Feature{}
 	for _, f := range r.Features {
+		if f.InHand != nil {
+			continue
+		}
 		by := strings.Join(f.By, ",")
 		if f.Membership() == aggregate.MembersRequired {
 			if by += " with members"; c.membersOf(f) == nil {
