@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,6 +78,34 @@ func TestDemoAsksWithTheKeysOfItsService(t *testing.T) {
 			t.Errorf("%s: error %v, output\n%s", command[1], err, out)
 		}
 	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// The demo has the topics of lists, and follows the files of tables: what the tutorial blocks and looks up is answered.
+func TestDemoHasTheTutorialsTablesAndLists(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	written := heredocs(t, "../../docs/tutorial.md")
+	for _, name := range []string{"checkout.yaml", "merchants.csv"} {
+		writeFile(t, dir, name, written["my-features/"+name])
+	}
+	writeFile(t, dir, "transactions.yaml", readFile(t, shipped+"/transactions.yaml"))
+	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "1", "--features", dir)
+	p.shows(t, "all there is to ask for")
+	found := regexp.MustCompile(`(?s)Open (http://\S+) .*broker +(\S+) `).FindStringSubmatch(p.err.String())
+	if found == nil {
+		t.Fatalf("the demo does not print its addresses:\n%s", p.err.String())
+	}
+	if _, err := weir(t, "list", "add", "blocked_cards", "c000017", "--why", "case 17", "--features", dir, "--kafka.brokers", found[2]); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the card is blocked", func() (bool, string) {
+		out, err := weir(t, "query", "--address", found[1], "merchant_risk", "card_blocked", "merchant_id=m00002", "card_id=c000017")
+		return err == nil && regexp.MustCompile(`(?s)merchant_risk +"high" .*card_blocked +true `).MatchString(out), fmt.Sprint(out, err)
+	})
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Error(err)
