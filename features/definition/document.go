@@ -226,12 +226,23 @@ func (l *reader) cut(within, text node, next, step int) (pieces int) {
 	return pieces
 }
 
+// otherKeys are keys that one may look for, with what to write instead where another spelling is not the answer; by the kind of
+// what they are in, and the key.
+var otherKeys = map[string]string{
+	"stream topics": "a stream reads one topic. Write a stream for each, and combine their features, as in {expr: user_payments_1h + user_transfers_1h}",
+}
+
 // keyed returns the entries of a mapping with known keys, by key.
 func (l *reader) keyed(n node, what string, known ...string) map[string]node {
 	values := map[string]node{}
 	for _, e := range l.entries(n, what, "key") {
 		if !slices.Contains(known, e.key.text) {
-			l.report(e.key.location, "%s", spelling.UnknownIn(" in "+what, "key", e.key.text, known))
+			kind, _, _ := strings.Cut(what, " ")
+			if instead, ok := otherKeys[kind+" "+e.key.text]; ok {
+				l.report(e.key.location, "unknown key %q in %s: %s", e.key.text, what, instead)
+			} else {
+				l.report(e.key.location, "%s", spelling.UnknownIn(" in "+what, "key", e.key.text, known))
+			}
 			continue
 		}
 		values[e.key.text] = e.value
