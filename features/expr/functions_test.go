@@ -3,6 +3,8 @@ package expr
 import (
 	"errors"
 	"math"
+	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -303,3 +305,63 @@ func TestCallsInAMatch(t *testing.T) {
 		}
 	}
 }
+
+// Numbers of all lengths are rounded as exact fractions are, those of 64 bits without memory.
+func TestRounding(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var f frame
+	for range 20_000 {
+		n := big.NewInt([]int64{0, 5, math.MaxInt64, math.MinInt64, random.Int64(), random.Int64N(10_000)}[random.IntN(6)])
+		if random.IntN(2) == 0 {
+			n.Neg(n)
+		}
+		if random.IntN(4) == 0 {
+			n.Mul(n, big.NewInt(random.Int64()))
+		}
+		scale, digits := uint8(random.IntN(19)), uint8(random.IntN(19))
+		v, ok := value.OfBig(value.Decimal, scale, n)
+		if !ok {
+			t.Fatal(n)
+		}
+		exact := new(big.Rat).SetFrac(n, powerOf(scale))
+		shifted := new(big.Rat).Mul(exact, new(big.Rat).SetInt(powerOf(digits)))
+		for _, way := range []struct {
+			half bool
+			side int
+			want func(*big.Rat) *big.Int
+		}{
+			{false, -1, floorOf},
+			{false, 1, func(r *big.Rat) *big.Int { return new(big.Int).Neg(floorOf(new(big.Rat).Neg(r))) }},
+			{false, 0, func(r *big.Rat) *big.Int { return new(big.Int).Quo(r.Num(), r.Denom()) }},
+			{true, 0, func(r *big.Rat) *big.Int {
+				n := floorOf(new(big.Rat).Add(new(big.Rat).Abs(r), big.NewRat(1, 2)))
+				return n.Mul(n, big.NewInt(int64(r.Sign())))
+			}},
+		} {
+			got, want := rounded(&f, &v, digits, nil, way.half, way.side), shifted
+			if scale > digits {
+				want = new(big.Rat).SetInt(way.want(shifted))
+			}
+			is := new(big.Rat).SetFrac(new(big.Int).Mul(got.Big(), powerOf(digits)), powerOf(got.Scale))
+			if is.Cmp(want) != 0 || got.Scale > max(scale, digits) {
+				t.Fatalf("%s with %d digits, half %v, side %d: got %s", exact.FloatString(18), digits, way.half, way.side, got.AppendText(nil))
+			}
+		}
+	}
+	for _, text := range []string{"round(amount, 1)", "floor(amount)", "ceil(amount)"} {
+		e, err := Compile(text, exprFields, value.Null)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := exprValues()
+		if n := testing.AllocsPerRun(100, func() { _, _ = e.Eval(values) }); n != 0 {
+			t.Errorf("%s: %v allocations, want none", text, n)
+		}
+	}
+}
+
+// floorOf returns the greatest whole number that is not above a fraction.
+func floorOf(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) }
+
+// powerOf returns a power of ten.
+func powerOf(n uint8) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/big"
@@ -22,8 +23,8 @@ import (
 //	decimal(x, scale)         the same, rounded to that many digits after the point
 var numberFunctions = map[string]function{
 	"abs":      kept("x", absolute),
-	"floor":    kept("x", func(f *frame, v *value.Value) value.Value { return rounded(f, v, 0, math.Floor, false, big.NewInt(-1)) }),
-	"ceil":     kept("x", func(f *frame, v *value.Value) value.Value { return rounded(f, v, 0, math.Ceil, false, big.NewInt(1)) }),
+	"floor":    kept("x", func(f *frame, v *value.Value) value.Value { return rounded(f, v, 0, math.Floor, false, -1) }),
+	"ceil":     kept("x", func(f *frame, v *value.Value) value.Value { return rounded(f, v, 0, math.Ceil, false, 1) }),
 	"round":    {arguments: "x[, digits]", optional: 1, takes: []value.Type{value.Null, value.Int}, gives: givesNumber, prepare: prepareRound},
 	"sqrt":     ofFloat(math.Sqrt),
 	"exp":      ofFloat(math.Exp),
@@ -84,8 +85,8 @@ func exactOf(f *frame, t value.Type, scale uint8, n *big.Int) value.Value {
 }
 
 // rounded rounds a number to digits after the point: floats as a function does; others half away from zero, or else towards
-// a side of zero, -1 or 1.
-func rounded(f *frame, v *value.Value, digits uint8, float func(float64) float64, half bool, side *big.Int) value.Value {
+// a side of zero, -1 or 1; 0 for zero itself.
+func rounded(f *frame, v *value.Value, digits uint8, float func(float64) float64, half bool, side int) value.Value {
 	if v.Type == value.Float {
 		factor := math.Pow10(int(digits))
 		scaled := float(v.Flt * factor)
@@ -97,12 +98,18 @@ func rounded(f *frame, v *value.Value, digits uint8, float func(float64) float64
 	if v.Scale <= digits {
 		return *v
 	}
-	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale-digits)), nil)
-	n, rest := new(big.Int).QuoRem(v.Big(), unit, new(big.Int))
-	sign := big.NewInt(int64(rest.Sign()))
-	switch {
-	case half && rest.Abs(rest).Lsh(rest, 1).Cmp(unit) >= 0, !half && sign.Cmp(side) == 0:
-		n.Add(n, sign)
+	unit := int64(math.Pow10(int(v.Scale - digits))) // exact, as of all powers of ten that a scale has
+	if !v.Wide() {                                   // without allocations, which each event would make
+		n, rest := v.Num/unit, v.Num%unit
+		sign := cmp.Compare(rest, 0)
+		if half && max(rest, -rest) >= unit/2 || !half && sign == side {
+			n += int64(sign)
+		}
+		return value.Value{Type: v.Type, Scale: digits, Num: n}
+	}
+	n, rest := new(big.Int).QuoRem(v.Big(), big.NewInt(unit), new(big.Int))
+	if half && rest.CmpAbs(big.NewInt(unit/2)) >= 0 || !half && rest.Sign() == side {
+		n.Add(n, big.NewInt(int64(rest.Sign())))
 	}
 	return exactOf(f, v.Type, digits, n)
 }
@@ -119,7 +126,7 @@ func prepareRound(_ *exprCompiler, args []term) (apply, error) {
 		if !args[0].Type.Numeric() {
 			return value.Value{}
 		}
-		return rounded(f, args[0], uint8(digits), math.Round, true, nil)
+		return rounded(f, args[0], uint8(digits), math.Round, true, 0)
 	}, nil
 }
 
@@ -207,7 +214,7 @@ func toInt(f *frame, args []*value.Value) value.Value {
 		of.Type = value.Int
 		return of
 	case value.Decimal:
-		of := rounded(f, v, 0, nil, false, new(big.Int)) // towards zero
+		of := rounded(f, v, 0, nil, false, 0) // towards zero
 		of.Type = value.Int
 		return of
 	case value.Float:
@@ -259,7 +266,7 @@ func prepareDecimal(_ *exprCompiler, args []term) (apply, error) {
 		if v.Type != value.Int && v.Type != value.Decimal {
 			return value.Value{}
 		}
-		v = rounded(f, &v, scale, nil, true, nil)
+		v = rounded(f, &v, scale, nil, true, 0)
 		if !v.IsNull() {
 			v.Type = value.Decimal
 		}
