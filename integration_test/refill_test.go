@@ -20,6 +20,7 @@ import (
 	"github.com/weir-stream/weir/operate/refill"
 	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
@@ -97,7 +98,7 @@ type refilling struct {
 	refilled int
 }
 
-func (r *refilling) Refill(ctx context.Context, held inspector.Held, what inspector.Refill) error {
+func (r *refilling) Refill(ctx context.Context, held packed.Held, what inspector.Refill) error {
 	return r.happens(r, func() error { return r.Store.Refill(ctx, held, what) })
 }
 

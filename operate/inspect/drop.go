@@ -22,8 +22,8 @@ import (
 // Dropper is a Store that can drop damaged state, and restore it from the log.
 type Dropper interface {
 	Store
-	Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error)
-	Refill(ctx context.Context, held inspector.Held, r inspector.Refill) error
+	Drop(ctx context.Context, held packed.Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error)
+	Refill(ctx context.Context, held packed.Held, r inspector.Refill) error
 	Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error)
 	SeriesUsed(ctx context.Context) (map[string]time.Time, error)
 	Log(ctx context.Context, tag string) (state.LogID, error)
@@ -118,7 +118,7 @@ func (d *dropping) run(ctx context.Context) (*Dropped, error) {
 
 // inspect reads the key. The error is that of the store, or that the parent's key must be repaired
 // first.
-func (d *dropping) inspect(ctx context.Context) (inspector.Held, error) {
+func (d *dropping) inspect(ctx context.Context) (packed.Held, error) {
 	held, err := d.store.Inspect(ctx, d.group.any(), d.entity)
 	if err == nil && held.ParentDamage != nil {
 		err = fmt.Errorf("%s: drop what is damaged of the parent first", ofParent(held))
@@ -127,7 +127,7 @@ func (d *dropping) inspect(ctx context.Context) (inspector.Held, error) {
 }
 
 // salvage finds what can be kept of the key.
-func (d *dropping) salvage(held inspector.Held) packed.Salvage {
+func (d *dropping) salvage(held packed.Held) packed.Salvage {
 	kept := packed.Salvaged(held.Packed, d.group.tagged)
 	if held.Type != "" {
 		kept.Wrong = errors.New(foreign(held))
@@ -139,7 +139,7 @@ func (d *dropping) salvage(held inspector.Held) packed.Salvage {
 }
 
 // dropped describes what was dropped of the key, and what is lost.
-func (d *dropping) dropped(held inspector.Held, kept packed.Salvage, losses packed.Losses) *Dropped {
+func (d *dropping) dropped(held packed.Held, kept packed.Salvage, losses packed.Losses) *Dropped {
 	out := &Dropped{Entity: map[string]string{}, Key: held.Key, Bytes: len(held.Packed), Kept: len(kept.Kept), Lost: map[string]int64{}}
 	if kept.Wrong != nil {
 		out.Damage = kept.Wrong.Error()

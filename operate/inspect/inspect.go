@@ -13,13 +13,12 @@ import (
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/state/progress"
-	"github.com/weir-stream/weir/store/redis/inspector"
 	"github.com/weir-stream/weir/value"
 )
 
 // Store is the inspected store.
 type Store interface {
-	Inspect(ctx context.Context, series *state.Series, entity string) (inspector.Held, error)
+	Inspect(ctx context.Context, series *state.Series, entity string) (packed.Held, error)
 	ShardProgress(ctx context.Context, shard int) (*progress.Record, error)
 	Secret(ctx context.Context) (state.Secret, error)
 }
@@ -170,12 +169,12 @@ func find(registry *features.Registry, given map[string]string, names []string) 
 }
 
 // foreign describes what is wrong with a key that does not hold a string.
-func foreign(held inspector.Held) string {
+func foreign(held packed.Held) string {
 	return "it is a " + held.Type + ", which Weir has not written"
 }
 
 // ofParent describes the damage of the key of an entity's parent.
-func ofParent(held inspector.Held) string {
+func ofParent(held packed.Held) string {
 	return fmt.Sprintf("the state embedded in its parent is unknown, because the key %s is damaged: %v", visible(held.Parent), held.ParentDamage)
 }
 
@@ -189,7 +188,7 @@ func (g *group) tagged(tag uint32) *state.Series {
 }
 
 // newKey describes a key of an entity, given its slice.
-func newKey(g *group, given map[string]string, held inspector.Held, r *progress.Record, slice int) Key {
+func newKey(g *group, given map[string]string, held packed.Held, r *progress.Record, slice int) Key {
 	k := Key{
 		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: r.Newest(),
 		Progress: []Progress{}, Series: []Series{},
@@ -212,7 +211,7 @@ func newKey(g *group, given map[string]string, held inspector.Held, r *progress.
 }
 
 // unpack unpacks the group's series.
-func (k *Key) unpack(registry *features.Registry, explained map[string]cost.Series, g, whole *group, held inspector.Held, secret state.Secret) error {
+func (k *Key) unpack(registry *features.Registry, explained map[string]cost.Series, g, whole *group, held packed.Held, secret state.Secret) error {
 	parts, wrong := packed.Unpack(held.Packed, secret, whole.tagged)
 	for _, l := range append(lossesOf(held.Packed), held.ParentLosses...) {
 		lost := Lost{Until: l.Until, Refilling: l.Mark != packed.Mark{}}

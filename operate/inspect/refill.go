@@ -155,7 +155,7 @@ func (r *refilling) try(ctx context.Context) (*Dropped, error) {
 
 // lacking returns what can be kept of the key, with the tags of what cannot (none means all), and whether the key lacks
 // anything: damaged state, state that was dropped before, or readable state that must be dropped.
-func (r *refilling) lacking(held inspector.Held) (kept packed.Salvage, lacks bool) {
+func (r *refilling) lacking(held packed.Held) (kept packed.Salvage, lacks bool) {
 	kept = r.salvage(held)
 	losses := lossesOf(held.Packed)
 	all := r.scope.All || kept.Wrong != nil && len(kept.Tags) == 0

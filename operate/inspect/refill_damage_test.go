@@ -6,7 +6,6 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
-	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
 // State that a compaction has set aside is refilled like state that is still damaged: its note is removed, and the
@@ -26,7 +25,7 @@ func TestRefillOfDamageSetAside(t *testing.T) {
 		t.Fatal("nothing is damaged")
 	}
 	r := &refilling{dropping: &dropping{group: of}}
-	kept, lacks := r.lacking(inspector.Held{Packed: compacted})
+	kept, lacks := r.lacking(packed.Held{Packed: compacted})
 	if !lacks || kept.Wrong == nil || !strings.HasPrefix(kept.Wrong.Error(), "the state is damaged: ") || len(kept.Tags) != 1 || kept.Tags[0] != tag {
 		t.Errorf("lacking = %v with tags %x, damage %v; want one tag and the damage", lacks, kept.Tags, kept.Wrong)
 	}

@@ -180,7 +180,7 @@ type hooked struct {
 	l *log
 }
 
-func (h hooked) Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error) {
+func (h hooked) Drop(ctx context.Context, held packed.Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error) {
 	if happens := h.l.before; happens != nil {
 		h.l.before = nil
 		happens()
@@ -190,7 +190,7 @@ func (h hooked) Drop(ctx context.Context, held inspector.Held, kept []byte, loss
 
 var errKilled = errors.New("killed")
 
-func (h hooked) Refill(ctx context.Context, held inspector.Held, r inspector.Refill) (err error) {
+func (h hooked) Refill(ctx context.Context, held packed.Held, r inspector.Refill) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = cause.(error)

@@ -262,3 +262,9 @@ func (p *Protocol) Notice(ctx context.Context, of map[int]Noticed, noted func(sh
 	}
 	return s.make(ctx, p)
 }
+
+// ShardProgress reads the record of a shard.
+func (p *Protocol) ShardProgress(ctx context.Context, shard int) (*progress.Record, error) {
+	records, errs := p.read(ctx, Query{Records: []int{shard}, For: ToReport})
+	return records[0], errs[0]
+}

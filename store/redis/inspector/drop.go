@@ -28,21 +28,22 @@ var ErrChanged = errors.New("the key has changed meanwhile; look again")
 // step. Later events are appended after it. Drop sets the moment of the loss. The group keeps state for keep ms, 0 means
 // forever; the key's time to live becomes no shorter. It fails with ErrChanged or an error of Redis; nothing is changed
 // then.
-func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error) {
+func (s *Inspector) Drop(ctx context.Context, held packed.Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error) {
 	nonce := newNonce()
 	before, after := packed.PackLoss(kept, loss, nonce)
-	own := proof(held.own)
+	of := held.Origin.(origin)
+	own := proof(of.own)
 	if held.Type != "" {
 		own = held.Type
 	}
 	keys := []string{keyspace.ProgressKey(s.tags[held.Shard]), held.Key}
 	args := []any{own, before, after, packed.LossMoment, s.lifetime(keep)}
-	if len(held.parent) > 0 {
-		left, err := packed.WithoutEmbedded(held.parent, held.tag, held.child, nonce)
+	if len(of.parent) > 0 {
+		left, err := packed.WithoutEmbedded(of.parent, of.tag, of.child, nonce)
 		if err != nil {
 			return nil, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, keyspace.NewError(held.Parent, err))
 		}
-		keys, args = append(keys, held.Parent), append(args, proof(held.parent), left)
+		keys, args = append(keys, held.Parent), append(args, proof(of.parent), left)
 	}
 	reply, err := redis.NewScript(dropLua).Run(ctx, s.redis, keys, args...).Slice()
 	if err != nil {

@@ -13,31 +13,14 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
-	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 //go:embed inspect.lua
 var inspectLua string
 
-// Held is the state of an entity in one group of series, as Redis holds it.
-type Held struct {
-	Shard  int
-	Key    string
-	Packed []byte // see package state; nil if there is none
-	// TimeToLive is how much longer the key is kept; 0 means forever.
-	TimeToLive time.Duration
-	// Type is the type of the value in Redis if it is not a string: something other than Weir has written it. It is
-	// empty for a string.
-	Type string
-	// Parent is the key of the entity's parent, in which some of Packed is embedded. Empty if the
-	// entity has none.
-	Parent string
-	// ParentDamage is why the part embedded there is unknown, nil if it is known.
-	ParentDamage error
-	// ParentLosses are the losses of the parent that concern the entity.
-	ParentLosses packed.Losses
-
+// origin is what a key had when it was inspected.
+type origin struct {
 	own, parent []byte // content of the keys
 	tag         uint32 // the tag of the embedded entity
 	child       []byte // its name in the parent
@@ -58,14 +41,15 @@ func New(client redis.UniversalClient, namespace string, tags []string, hashing 
 }
 
 // Inspect reads the state of an entity in the group of a series, unchanged. It writes nothing.
-func (s *Inspector) Inspect(ctx context.Context, series *state.Series, entity string) (Held, error) {
-	h := Held{Shard: s.hashing.Shard([]byte(entity), state.EntityHash([]byte(entity)), len(s.tags))}
+func (s *Inspector) Inspect(ctx context.Context, series *state.Series, entity string) (packed.Held, error) {
+	var o origin
+	h := packed.Held{Shard: s.hashing.Shard([]byte(entity), state.EntityHash([]byte(entity)), len(s.tags))}
 	h.Key = string(s.hashing.AppendKey(nil, s.tags[h.Shard], series.Group, []byte(entity)))
 	keys := []string{h.Key}
 	if series.Parent != "" {
 		parent, _ := state.SplitParent([]byte(entity))
 		h.Parent = string(s.hashing.AppendKey(nil, s.tags[h.Shard], series.Parent, parent))
-		h.tag, h.child = state.EmbeddingTag(series.Group), s.hashing.AppendChild(nil, []byte(entity))
+		o.tag, o.child = state.EmbeddingTag(series.Group), s.hashing.AppendChild(nil, []byte(entity))
 		keys = append(keys, h.Parent)
 	}
 	// At one moment: a child that spilled between two commands would be in both replies or in none.
@@ -90,35 +74,26 @@ func (s *Inspector) Inspect(ctx context.Context, series *state.Series, entity st
 		if isString {
 			value = []byte(content)
 		}
-		h.take(i, value, time.Duration(max(0, min(lives, math.MaxInt64/int64(time.Millisecond))))*time.Millisecond)
+		o.take(&h, i, value, time.Duration(max(0, min(lives, math.MaxInt64/int64(time.Millisecond))))*time.Millisecond)
 	}
+	h.Origin = o
 	return h, nil
 }
 
 // take takes the content of a key: the entity's own, or that of its parent.
-func (h *Held) take(i int, value []byte, lives time.Duration) {
+func (o *origin) take(h *packed.Held, i int, value []byte, lives time.Duration) {
 	if i == 0 {
-		h.own, h.Packed, h.TimeToLive = value, value, lives
+		o.own, h.Packed, h.TimeToLive = value, value, lives
 		return
 	}
-	h.parent = value
+	o.parent = value
 	if h.ParentDamage == nil {
 		var err error
-		if h.Packed, h.ParentLosses, err = packed.WithEmbedded(h.own, value, h.tag, h.child); err != nil {
-			h.Packed, h.ParentDamage = h.own, err
+		if h.Packed, h.ParentLosses, err = packed.WithEmbedded(o.own, value, o.tag, o.child); err != nil {
+			h.Packed, h.ParentDamage = o.own, err
 		}
 	}
-	if len(h.own) == 0 && len(h.Packed) > 0 {
+	if len(o.own) == 0 && len(h.Packed) > 0 {
 		h.TimeToLive = lives
 	}
-}
-
-// ShardProgress reads the record of a shard.
-func (s *Inspector) ShardProgress(ctx context.Context, shard int) (*progress.Record, error) {
-	key := keyspace.ProgressKey(s.tags[shard])
-	fields, err := s.redis.HGetAll(ctx, key).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", key, err)
-	}
-	return progress.Of(fields, 0)
 }

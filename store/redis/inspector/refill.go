@@ -39,7 +39,7 @@ const (
 // Refill restores what was dropped from a key, before everything that was applied since. Until it is complete, the key
 // keeps its loss. It fails with ErrChanged if the key or its embedded state was dropped again, or its children were
 // spilled: the refill must start over. After an error of Redis the same call may be repeated.
-func (s *Inspector) Refill(ctx context.Context, held Held, r Refill) error {
+func (s *Inspector) Refill(ctx context.Context, held packed.Held, r Refill) error {
 	loss := packed.AppendLoss(nil, r.Dropped)
 	keys, args := []string{keyspace.ProgressKey(s.tags[held.Shard]), held.Key}, []any{loss, packed.HeaderSize, ""}
 	size := 0
