@@ -141,19 +141,19 @@ func sealOf(ctx context.Context, cfg *config.Config) (state.Seal, error) {
 
 // secretOf returns the secret with which the settings' namespace hashes values.
 func secretOf(ctx context.Context, cfg *config.Config) (state.Secret, error) {
-	deployment, err := adopted(ctx, cfg, openRedis)
+	store, err := adopted(ctx, cfg, openStore)
 	if err != nil {
 		return state.Secret{}, err
 	}
-	defer func() { _ = deployment.Close() }()
-	secret, err := deployment.Store().Secret(ctx)
+	defer func() { _ = store.Close() }()
+	secret, err := store.Secret(ctx)
 	if err == nil && secret == (state.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been created", cfg.Namespace)
 	}
 	return secret, err
 }
 
-// sealPatience is how long a training set waits for Redis, which it needs for nothing else.
+// sealPatience is how long a training set waits for the store, which it needs for nothing else.
 const sealPatience = 2 * time.Second
 
 // span returns the bounds of the wanted records' timestamps, in ms; 0 is no bound.

@@ -24,8 +24,8 @@ func newStateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state KEY=VALUE...",
 		Short: "Show the stored state of an entity",
-		Long: `Show what Redis holds of the entities that the given keys make: shard, key, bytes
-and time to live, and for each series its tiles, values or events, with the
+		Long: `Show what the store holds of the entities that the given keys make: shard, key, bytes
+and, of Redis, time to live, and for each series its tiles, values or events, with the
 features that use it. It writes nothing.`,
 		Example: `  weir state --config config/weir.yaml user_id=u000001
   weir state --config config/weir.yaml user_id=u000001 device_id=d000001 --feature user_device_tx_30d --json`,
@@ -36,8 +36,8 @@ features that use it. It writes nothing.`,
 		if err != nil {
 			return err
 		}
-		return withState(s, cmd, openRedis, func(_ *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
-			keys, err := inspect.Read(cmd.Context(), state.Store(), registry, given, names)
+		return withState(s, cmd, openStore, func(_ *config.Config, registry *features.Registry, state connect.Store) error {
+			keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
 			if err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ type Store interface {
 	Secret(ctx context.Context) (state.Secret, error)
 }
 
-// Key is one key of Redis with its state of an entity.
+// Key is one key of the store with its state of an entity.
 type Key struct {
 	Entity map[string]string `json:"entity"`
 	By     []string          `json:"by"`
@@ -31,7 +31,7 @@ type Key struct {
 	Key    string            `json:"key"`
 	// Bytes is the length of the state; 0 if there is none.
 	Bytes int `json:"bytes"`
-	// TimeToLive is in seconds; null if unlimited, or if there is no state.
+	// TimeToLive is in seconds; null if unlimited or unknown, or if there is no state.
 	TimeToLive *int64     `json:"time_to_live,omitempty"`
 	Progress   []Progress `json:"progress"` // of the shard
 	// Newest is the greatest timestamp of a record that the shard has applied, in ms; 0 for none.
@@ -43,6 +43,8 @@ type Key struct {
 	Lost     []Lost     `json:"lost,omitempty"`
 	Children []Children `json:"children,omitempty"`
 	Unknown  []Unknown  `json:"unknown,omitempty"`
+
+	untold bool // the store cannot tell the time to live, and weir state drop not change it
 }
 
 // Progress is the next offset of a partition that a shard applies.
@@ -191,7 +193,7 @@ func (g *group) tagged(tag uint32) *state.Series {
 func newKey(g *group, given map[string]string, held packed.Held, r *progress.Record, slice int) Key {
 	k := Key{
 		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: r.Newest(),
-		Progress: []Progress{}, Series: []Series{},
+		Progress: []Progress{}, Series: []Series{}, untold: held.TimeToLive == packed.UnknownTime,
 	}
 	for _, key := range g.keys {
 		k.By = append(k.By, key.Name)

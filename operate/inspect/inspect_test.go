@@ -18,7 +18,9 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/storetest/plain"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -68,7 +70,7 @@ func registry(t *testing.T, text string) *features.Registry {
 var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 // fill applies events one by one.
-func fill(t *testing.T, s *redisstore.Store, r *features.Registry, events ...string) {
+func fill(t *testing.T, s store.Store, r *features.Registry, events ...string) {
 	t.Helper()
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -104,10 +106,30 @@ var events = []string{
 }
 
 func TestReadAsText(t *testing.T) {
-	s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 2)
+	t.Run("redis", func(t *testing.T) {
+		s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 2)
+		readAsText(t, s, s, "{", ", forever")
+	})
+	t.Run("values", func(t *testing.T) {
+		s := plain.New(2)
+		readAsText(t, s, s, "", "")
+		r := registry(t, definitions)
+		s.Spoil(r.Features[0].Series[0], "u1")
+		keys, err := Read(t.Context(), s, r, map[string]string{"user": "u1"}, nil)
+		var out strings.Builder
+		if err == nil {
+			err = keys.WriteText(&out)
+		}
+		if want := "  damaged   it is a value, which Weir has not written\n"; err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("of a foreign value: got\n%s, error %v; want the end\n%s", &out, err, want)
+		}
+	})
+}
+
+func readAsText(t *testing.T, s store.Store, inspected Store, key, lives string) {
 	r := registry(t, definitions)
 	fill(t, s, r, events...)
-	keys, err := Read(t.Context(), s, r, map[string]string{"user": "u1"}, nil)
+	keys, err := Read(t.Context(), inspected, r, map[string]string{"user": "u1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +138,7 @@ func TestReadAsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"user=u1\n  key       {", ", payments/1 at 5, newest record of 2025-01-01T12:00:00Z\n", " bytes, forever\n",
+		"user=u1\n  key       " + key, ", payments/1 at 5, newest record of 2025-01-01T12:00:00Z\n", " bytes" + lives + "\n",
 		": sum of amount in pay\n  as tiles, tile 1h, kept 25h: ",
 		"\n  for spent_1d, spent_2h, spent_share\n    2025-01-01T11:00:00Z  1.5\n    2025-01-01T12:00:00Z  12.26\n",
 		"\n  for pays_ever\n    4\n",

@@ -49,12 +49,17 @@ func (k *Key) writeText(out io.Writer) error {
 	case k.Bytes == 0 && k.Damage == "":
 		text.WriteString("  holds     nothing\n")
 	case k.Bytes == 0:
+	case k.untold:
+		fmt.Fprintf(&text, "  holds     %s\n", spelling.Counted(k.Bytes, "byte"))
 	case k.TimeToLive == nil:
 		fmt.Fprintf(&text, "  holds     %s, forever\n", spelling.Counted(k.Bytes, "byte"))
 	default:
 		fmt.Fprintf(&text, "  holds     %s, for %s more\n", spelling.Counted(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
 	}
-	if k.Damage != "" {
+	switch {
+	case k.Damage != "" && k.untold:
+		fmt.Fprintf(&text, "  damaged   %s\n", k.Damage)
+	case k.Damage != "":
 		fmt.Fprintf(&text, "  damaged   %s; see weir state drop\n", k.Damage)
 	}
 	for _, l := range k.Lost {

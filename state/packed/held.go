@@ -7,7 +7,7 @@ type Held struct {
 	Shard  int
 	Key    string // the store's name of it
 	Packed []byte // nil if there is none
-	// TimeToLive is how much longer the key is kept; 0 means forever.
+	// TimeToLive is how much longer the key is kept; 0 means forever, and UnknownTime that the store cannot tell.
 	TimeToLive time.Duration
 	// Type says what the key has if something other than Weir has written it. It is empty otherwise.
 	Type string
@@ -21,3 +21,6 @@ type Held struct {
 	// Origin is what the store needs to change exactly this.
 	Origin any
 }
+
+// UnknownTime is a time to live that the store cannot tell.
+const UnknownTime time.Duration = -1

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/ignite/thin"
 	"github.com/weir-stream/weir/store/values"
 )
@@ -69,6 +70,13 @@ func (s *Store) Create(ctx context.Context) error {
 
 // Ready returns nil if the namespace can be used, or does not exist yet.
 func (s *Store) Ready(ctx context.Context) error { return s.CheckLayout(ctx) }
+
+// Inspect reads the state of an entity in the group of a series, unchanged.
+func (s *Store) Inspect(ctx context.Context, series *state.Series, entity string) (packed.Held, error) {
+	h, err := s.Store.Inspect(ctx, series, entity)
+	h.Key = s.engine.id(values.Key{Shard: h.Shard, Group: series.Group, Entity: entity}).String()
+	return h, err
+}
 
 // Greatest lists the longest values, longest first, at most that many, of those that it looks at while its patience lasts.
 func (s *Store) Greatest(ctx context.Context, most int, patience time.Duration) (found state.LongKeys, err error) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -263,6 +265,21 @@ func (n *Namespace) Clock(ctx context.Context) (int64, error) {
 // Seal calls the current store.
 func (n *Namespace) Seal(ctx context.Context) (state.Seal, error) {
 	return with(ctx, n, func(s *Store) (state.Seal, error) { return s.Seal(ctx) })
+}
+
+// Secret calls the current store.
+func (n *Namespace) Secret(ctx context.Context) (state.Secret, error) {
+	return with(ctx, n, func(s *Store) (state.Secret, error) { return s.Secret(ctx) })
+}
+
+// Inspect calls the current store.
+func (n *Namespace) Inspect(ctx context.Context, series *state.Series, entity string) (packed.Held, error) {
+	return with(ctx, n, func(s *Store) (packed.Held, error) { return s.Inspect(ctx, series, entity) })
+}
+
+// ShardProgress calls the current store.
+func (n *Namespace) ShardProgress(ctx context.Context, shard int) (*progress.Record, error) {
+	return with(ctx, n, func(s *Store) (*progress.Record, error) { return s.ShardProgress(ctx, shard) })
 }
 
 // History calls the current store.

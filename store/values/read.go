@@ -120,3 +120,18 @@ func (s *Store) Snapshot(ctx context.Context, reads []state.Read) (state.Snapsho
 		return nil
 	}, reads)
 }
+
+// Inspect reads the state of an entity in the group of a series, unchanged. It does not know how much longer that is kept.
+func (s *Store) Inspect(ctx context.Context, series *state.Series, entity string) (packed.Held, error) {
+	k := s.keyOf(series.Group, entity)
+	h := packed.Held{Shard: k.Shard, TimeToLive: packed.UnknownTime}
+	held := s.engine.Read(ctx, []Key{k})[0]
+	if held.Err != nil || held.Bytes == nil {
+		return h, held.Err
+	}
+	var err error
+	if _, h.Packed, err = s.openOf(k, held.Bytes); err != nil {
+		h.Type, h.Packed = "value", nil
+	}
+	return h, nil
+}

@@ -12,6 +12,8 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/operate/doctor"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -46,6 +48,12 @@ type Store interface {
 	// Greatest lists the longest keys, longest first, at most that many, of those that it looks at
 	// while its patience lasts. An error with keys is that of a part of the store.
 	Greatest(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
+	// Inspect reads the state of an entity in the group of a series, unchanged.
+	Inspect(ctx context.Context, series *state.Series, entity string) (packed.Held, error)
+	// ShardProgress reads the record of a shard.
+	ShardProgress(ctx context.Context, shard int) (*progress.Record, error)
+	// Secret returns the secret with which values are hashed.
+	Secret(ctx context.Context) (state.Secret, error)
 	// Close closes the connections.
 	Close() error
 }
