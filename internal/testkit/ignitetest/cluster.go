@@ -4,6 +4,7 @@ package ignitetest
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -211,8 +212,15 @@ func (n *Node) Ended() bool {
 // Kill kills the node.
 func (n *Node) Kill() error { return n.process.End(syscall.SIGKILL) }
 
-// Hang stops the node from answering, until Resume.
-func (n *Node) Hang() error { return n.process.Signal(syscall.SIGSTOP) }
+// Hang stops the node from answering, until Resume. One that has ended itself stays so.
+func (n *Node) Hang() error { return n.signal(syscall.SIGSTOP) }
 
 // Resume lets a node that hangs go on.
-func (n *Node) Resume() error { return n.process.Signal(syscall.SIGCONT) }
+func (n *Node) Resume() error { return n.signal(syscall.SIGCONT) }
+
+func (n *Node) signal(s syscall.Signal) error {
+	if err := n.process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
