@@ -138,6 +138,9 @@ func (m Measure) String() string { return measures[m].name }
 // Layout returns the layout of the measure.
 func (m Measure) Layout() Layout { return measures[m].layout }
 
+// Single reports whether the measure keeps one value of each tile.
+func (m Measure) Single() bool { return m.Layout() == Tiles || m.Layout() == Extremes }
+
 // Counts reports whether the measure is a number of events.
 func (m Measure) Counts() bool { return measures[m].counts }
 

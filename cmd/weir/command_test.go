@@ -152,6 +152,7 @@ func TestBadUse(t *testing.T) {
 		{"state u1", `weir: "u1" is not a key with a value, such as user_id=u000001`},
 		{"state user_id=1 user_id=2", `weir: key "user_id" is given twice`},
 		{"state user_id=1 --features /none.yaml", "--features: features names /none.yaml, which cannot be read: no such file or directory"},
+		{"sql", "weir: requires at least 1 arg(s), only received 0; usage: weir sql QUERY [VALUE...] [flags]"},
 		{"progress --features /none.yaml", "--features: features names /none.yaml, which cannot be read: no such file or directory"},
 		{"doctor --shards 0", "--shards: shards 0 is not allowed: 1 to 16384"},
 		{"dance", `weir: unknown command "dance" for "weir"`},

@@ -30,6 +30,7 @@ func TestConfigOfEveryCommand(t *testing.T) {
 		"weir materialize":      "--output - --from-topics",
 		"weir progress set":     "a/0 --to start",
 		"weir reshard":          "--to 8",
+		"weir sql":              "x",
 		"weir state":            "user_id=u1",
 		"weir state drop":       "user_id=u1",
 	}

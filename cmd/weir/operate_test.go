@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/sql"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
@@ -128,6 +129,11 @@ func TestOperate(t *testing.T) {
 	if out := look(t, "", command("state", "user_id=u1", "--json")...); !json.Valid([]byte(out)) {
 		t.Errorf("state --json:\n%s", out)
 	}
+	asked := []string{"sql", "SELECT sum(sum) FROM user_amount_1d WHERE user_id = ? AND timestamp > ?", "u1", "2020-01-01"}
+	if out := look(t, "", command(asked...)...); out != "sum(sum)\n4.5\n" {
+		t.Errorf("sql:\n%s", out)
+	}
+	look(t, "at character 7: want a column, a function or *, got the end; a query is "+sql.Grammar, command("sql", "SELECT")...)
 	look(t, "no state is kept by user with the keys given; it is kept by card_id; device_id; ip_c; payee_id; user_id; user_id,device_id",
 		command("state", "user=u1")...)
 	before := state()
