@@ -13,8 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/weir-stream/weir/internal/testkit/auth"
 	"github.com/weir-stream/weir/internal/testkit/server"
 	"github.com/weir-stream/weir/store/ignite/thin"
 )
@@ -31,12 +31,30 @@ func Jars() *server.Jars {
 }
 
 // Cluster is a cluster of nodes.
-type Cluster struct{ Nodes []*Node }
+type Cluster struct {
+	Nodes []*Node
+	CA    string // a file of the nodes' certificate, if they have one
+}
 
 // Node is a node of a cluster.
 type Node struct {
 	Address string // of the thin-client connector
 	process *server.Process
+	login   thin.Login // with which it is asked whether it has started
+}
+
+// Options say how the nodes of a cluster differ from others.
+type Options struct {
+	Nodes int
+	JVM   []string // brief if nil
+	// Authority signs the certificates that clients must show; nil for no encryption. The nodes' own is in Cluster.CA.
+	Authority *auth.Authority
+	// Persistent nodes keep state over a restart, and know users with passwords. They do nothing until Activate.
+	Persistent bool
+	// Region bounds the memory for state, in MB; 0 for Ignite's default.
+	Region int
+	// Cache is one that the nodes have from their configuration, with 64 partitions; empty for none.
+	Cache string
 }
 
 var shared struct {
@@ -57,7 +75,7 @@ func Shared(t testing.TB) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := start(dir, 1, brief)
+	c, err := start(dir, &Options{Nodes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,27 +88,28 @@ func Shared(t testing.TB) *Cluster {
 // New starts a cluster that only this test uses, and may break. It stops when the test ends.
 func New(t testing.TB, nodes int) *Cluster {
 	t.Helper()
-	return started(t, nodes, brief)
+	return NewWith(t, &Options{Nodes: nodes})
 }
 
 // NewLoaded starts a cluster as New does, whose nodes get the memory and the compiler for a load.
 func NewLoaded(t testing.TB, nodes int) *Cluster {
 	t.Helper()
-	return started(t, nodes, []string{"-Xms1g", "-Xmx1g", "-XX:+UseG1GC"})
+	return NewWith(t, &Options{Nodes: nodes, JVM: []string{"-Xms1g", "-Xmx1g", "-XX:+UseG1GC"}})
 }
 
 // brief has a node start fast, and lets several fit beside the tests.
 var brief = []string{"-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 
-func started(t testing.TB, nodes int, jvm []string) *Cluster {
+// NewWith starts a cluster as New does.
+func NewWith(t testing.TB, o *Options) *Cluster {
 	t.Helper()
 	choose(t)
-	c, err := start(t.TempDir(), nodes, jvm)
+	c, err := start(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.remove)
-	server.Announce(t, false, "%d nodes of Ignite from local java, version %s", nodes, Jars().Version())
+	server.Announce(t, false, "%d nodes of Ignite from local java, version %s", o.Nodes, Jars().Version())
 	return c
 }
 
@@ -111,13 +130,13 @@ func (c *Cluster) remove() {
 }
 
 // start starts nodes that find each other.
-func start(dir string, nodes int, jvm []string) (*Cluster, error) {
+func start(dir string, o *Options) (*Cluster, error) {
 	home, err := Jars().Fetch()
 	if err != nil {
 		return nil, err
 	}
 	const perNode = 3 // client, discovery, communication
-	ports := make([]int, perNode*nodes)
+	ports := make([]int, perNode*o.Nodes)
 	var peers strings.Builder
 	for i := range ports {
 		if ports[i], err = server.FreePort(); err != nil {
@@ -127,8 +146,16 @@ func start(dir string, nodes int, jvm []string) (*Cluster, error) {
 			fmt.Fprintf(&peers, "<value>127.0.0.1:%d</value>", ports[i])
 		}
 	}
+	jvm := o.JVM
+	if jvm == nil {
+		jvm = brief
+	}
 	c := &Cluster{}
-	for i := range nodes {
+	encryption, login, err := c.encryption(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	for i := range o.Nodes {
 		at := ports[perNode*i:]
 		of := filepath.Join(dir, fmt.Sprint("node", i))
 		if err := os.MkdirAll(of, 0o700); err != nil {
@@ -137,12 +164,13 @@ func start(dir string, nodes int, jvm []string) (*Cluster, error) {
 		// A node that hangs is given up soon, so that tests need not wait for it.
 		const failure = "3000"
 		text := strings.NewReplacer("NAME", fmt.Sprint("weir", i), "DIR", of, "PEERS", peers.String(), "FAILURE", failure,
-			"CLIENT", strconv.Itoa(at[0]), "DISCOVERY", strconv.Itoa(at[1]), "COMMUNICATION", strconv.Itoa(at[2])).Replace(nodeXML)
+			"CLIENT", strconv.Itoa(at[0]), "DISCOVERY", strconv.Itoa(at[1]), "COMMUNICATION", strconv.Itoa(at[2]),
+			"MORE", o.more(), "ENCRYPTION", encryption).Replace(nodeXML)
 		file := filepath.Join(of, "node.xml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return nil, err
 		}
-		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", append(jvm[:len(jvm):len(jvm)], arguments(home, file)...)...)}
+		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", append(jvm[:len(jvm):len(jvm)], arguments(home, file)...)...), login: login}
 		c.Nodes = append(c.Nodes, n)
 		if err := n.Start(); err != nil {
 			c.remove()
@@ -188,10 +216,13 @@ func (n *Node) start() error {
 	if err := n.process.Start(); err != nil {
 		return err
 	}
-	client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: thin.Login{Timeout: time.Second}, Request: server.StartTimeout})
+	client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: n.login, Request: server.StartTimeout})
 	defer func() { _ = client.Close() }()
 	return server.Await("Ignite", n.process, func(ctx context.Context) error {
 		_, _, err := client.Clock(ctx)
+		if err != nil && strings.Contains(err.Error(), "the cluster is inactive") {
+			return nil
+		}
 		return err
 	})
 }

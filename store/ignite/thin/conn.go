@@ -93,13 +93,13 @@ type reply struct {
 func dial(ctx context.Context, address string, login *Login, topologyChanged func()) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, login.Timeout)
 	defer cancel()
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
+	dialContext := new(net.Dialer).DialContext
 	if login.TLS != nil {
-		c = tls.Client(c, login.TLS)
+		dialContext = (&tls.Dialer{Config: login.TLS}).DialContext // which takes the server's name from the address, if none is given
+	}
+	c, err := dialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 	made := &conn{address: address, net: c, waiting: map[int64]chan reply{}, topologyChanged: topologyChanged}
 	deadline, _ := ctx.Deadline()
@@ -143,6 +143,9 @@ func (c *conn) shakeHands(login *Login) error {
 	text := d.string()
 	if d.err != nil {
 		return d.err
+	}
+	if major == 0 { // it is not about the version
+		return fmt.Errorf("the node refuses the connection: %s", text)
 	}
 	return fmt.Errorf("the node refuses the connection: %s (it speaks version %d.%d.%d of the protocol, Weir %d.%d.%d)",
 		text, major, minor, patch, versionMajor, versionMinor, versionPatch)

@@ -185,3 +185,19 @@ func serve(t *testing.T, handle func(net.Conn) error) (address string) {
 	})
 	return l.Addr().String()
 }
+
+// A node of another version refuses the connection, and says why.
+func TestAnotherVersion(t *testing.T) {
+	address := serve(t, func(from net.Conn) error {
+		if _, err := message(from); err != nil {
+			return err
+		}
+		_, err := from.Write([]byte("\x23\x00\x00\x00\x00\x01\x00\x06\x00\x00\x00\x09\x13\x00\x00\x00Unsupported version\x01\x00\x00\x00"))
+		return err
+	})
+	_, _, err := client(t, address).Clock(t.Context())
+	want := address + ": the node refuses the connection: Unsupported version (it speaks version 1.6.0 of the protocol, Weir 1.7.0)"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

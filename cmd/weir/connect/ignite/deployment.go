@@ -3,9 +3,7 @@ package igniteconn
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -122,16 +120,20 @@ func Check(ctx context.Context, cfg *config.Config) (f doctor.Findings) {
 		return f
 	}
 	defer d.Close()
-	if _, _, err := d.client.Clock(ctx); err != nil {
-		add(doctor.Fail, "ignite", fmt.Sprintf("%s: %v", strings.Join(cfg.Ignite.Addresses, ","), reworded.Connection(err)))
-		return f
-	}
+	d.client.Try(ctx)
 	for _, n := range d.client.Nodes() {
 		if n.Err != nil {
 			add(doctor.Fail, "ignite "+n.Address, reworded.Connection(n.Err).Error())
 			continue
 		}
 		add(doctor.OK, "ignite "+n.Address, "answers")
+	}
+	if d.client.Down() != nil {
+		return f
+	}
+	if _, _, err := d.client.Clock(ctx); err != nil {
+		add(doctor.Fail, "ignite", reworded.Connection(err).Error())
+		return f
 	}
 	if err := d.Adopt(ctx); err != nil {
 		add(doctor.Fail, "layout", err.Error())

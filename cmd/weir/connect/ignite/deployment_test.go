@@ -1,0 +1,106 @@
+package igniteconn
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
+	"github.com/weir-stream/weir/internal/testkit/ignitetest"
+	"github.com/weir-stream/weir/operate/doctor"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// settings are those of a namespace on a cluster.
+func settings(t *testing.T, c *ignitetest.Cluster) *config.Config {
+	cfg := config.Default()
+	cfg.Store.Type, cfg.Namespace, cfg.Shards = "ignite", testkit.Namespace(t), 2
+	cfg.Ignite.Addresses, cfg.Ignite.DialTimeout, cfg.Ignite.RequestTimeout = c.Addresses(), 5*time.Second, 10*time.Second
+	return cfg
+}
+
+// open opens the store, and makes the namespace.
+func open(t *testing.T, cfg *config.Config) *Deployment {
+	t.Helper()
+	d, err := Open(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// failure returns what weir doctor says is wrong.
+func failure(t *testing.T, cfg *config.Config) string {
+	t.Helper()
+	for _, f := range Check(t.Context(), cfg) {
+		if f.Verdict == doctor.Fail {
+			return f.Found
+		}
+	}
+	return ""
+}
+
+// A cluster that asks for certificates and passwords is used with them, and says what is wrong without. Its state outlives all of
+// its nodes.
+func TestSecured(t *testing.T) {
+	authority := auth.NewAuthority(t)
+	c := ignitetest.NewWith(t, &ignitetest.Options{Nodes: 1, Authority: authority, Persistent: true})
+	cfg := settings(t, c)
+	cfg.Ignite.Username, cfg.Ignite.Password = ignitetest.User, ignitetest.Password
+	cfg.Ignite.TLS = config.TLS{Enabled: true, CA: c.CA}
+	cfg.Ignite.TLS.Cert, cfg.Ignite.TLS.Key = authority.Issue("weir")
+	const inactive = "50000: Can not perform the operation because the cluster is inactive."
+	if wrong := failure(t, cfg); !strings.HasPrefix(wrong, inactive) {
+		t.Errorf("before the cluster is activated: %q, want %q", wrong, inactive)
+	}
+	if err := c.Activate(); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, cfg)
+	if err := d.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if wrong := failure(t, cfg); wrong != "" {
+		t.Errorf("doctor: %s", wrong)
+	}
+	const closes = "the server closes the connection at once: check whether it wants TLS or none, a client certificate, and a login"
+	for _, c := range []struct {
+		want   string
+		change func(*config.Ignite)
+	}{
+		{"the node refuses the connection: The user name or password is incorrect [userName=ignite]", func(i *config.Ignite) { i.Password = "wrong" }},
+		{"the node refuses the connection: The user name or password is incorrect [userName=null]", func(i *config.Ignite) { i.Username, i.Password = "", "" }},
+		{"the server's certificate is signed by an unknown authority: name the authority's file (ca)", func(i *config.Ignite) { i.TLS.CA = authority.CA }},
+		{"the server's certificate is not for other: use a name that it has, or set tls.server_name", func(i *config.Ignite) { i.TLS.ServerName = "other" }},
+		{closes, func(i *config.Ignite) { i.TLS.Cert, i.TLS.Key = "", "" }},
+		{closes, func(i *config.Ignite) { i.TLS = config.TLS{} }},
+	} {
+		other := *cfg
+		c.change(&other.Ignite)
+		if wrong := failure(t, &other); !strings.HasSuffix(wrong, c.want) {
+			t.Errorf("doctor says %q, want %q", wrong, c.want)
+		}
+	}
+	seal, err := d.Seal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if wrong := failure(t, cfg); !strings.HasPrefix(wrong, "nothing listens at "+cfg.Ignite.Addresses[0]+": ") {
+		t.Errorf("of a node that is away, doctor says %q", wrong)
+	}
+	if err := c.Nodes[0].Start(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, cfg)
+	if got, err := again.Seal(t.Context()); err != nil || got != seal {
+		t.Errorf("after a restart: error %v, the same secret: %v", err, got == seal)
+	}
+}
