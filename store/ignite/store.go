@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/ignite/thin"
 	"github.com/weir-stream/weir/store/values"
 )
@@ -43,7 +44,11 @@ func New(c Config) *Store {
 func newEngine(c *Config) *engine {
 	cache := c.Client.Cache(c.Namespace)
 	create := func(ctx context.Context) error {
-		if err := cache.Create(ctx, c.Backups, c.Region); err != nil {
+		err := cache.Create(ctx, c.Backups, c.Region)
+		if errors.Is(err, thin.ErrNotTransactional) || errors.Is(err, thin.ErrAffinity) {
+			err = fmt.Errorf("%w: %w", store.ErrLayout, err)
+		}
+		if err != nil {
 			return fmt.Errorf("make the cache %s: %w", c.Namespace, err)
 		}
 		return nil

@@ -53,8 +53,8 @@ type Options struct {
 	Persistent bool
 	// Region bounds the memory for state, in MB; 0 for Ignite's default.
 	Region int
-	// Cache is one that the nodes have from their configuration, with 64 partitions; empty for none.
-	Cache string
+	// Caches are those that the nodes have from their configuration: properties in XML, by name.
+	Caches map[string]string
 }
 
 var shared struct {

@@ -35,12 +35,11 @@ func (o *Options) more() string {
 	if o.Persistent {
 		text.WriteString(`<property name="authenticationEnabled" value="true"/>`)
 	}
-	if o.Cache != "" {
-		fmt.Fprintf(&text, `<property name="cacheConfiguration"><bean class="org.apache.ignite.configuration.CacheConfiguration">
-			<property name="name" value="%s"/><property name="atomicityMode" value="TRANSACTIONAL"/>
-			<property name="affinity"><bean class="org.apache.ignite.cache.affinity.rendezvous.RendezvousAffinityFunction">
-				<property name="partitions" value="64"/></bean></property></bean></property>`, o.Cache)
+	text.WriteString(`<property name="cacheConfiguration"><list>`)
+	for name, properties := range o.Caches {
+		fmt.Fprintf(&text, `<bean class="org.apache.ignite.configuration.CacheConfiguration"><property name="name" value="%s"/>%s</bean>`, name, properties)
 	}
+	text.WriteString("</list></property>")
 	return text.String()
 }
 

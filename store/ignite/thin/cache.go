@@ -1,8 +1,10 @@
 package thin
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,8 +90,11 @@ func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 	return c.check(ctx)
 }
 
-// ErrNotTransactional is the error about a cache that somebody else has made, in which transactions are none.
-var ErrNotTransactional = errors.New("the cache exists, and is not transactional and partitioned")
+// The errors about a cache that somebody else has made: transactions are none in it, or the keys of a partition are elsewhere.
+var (
+	ErrNotTransactional = errors.New("the cache exists, and is not transactional and partitioned")
+	ErrAffinity         = fmt.Errorf("the cache exists, and does not have Ignite's own affinity with %d partitions", Partitions)
+)
 
 // check checks that a cache which may have existed has transactions.
 func (c *Cache) check(ctx context.Context) error {
@@ -101,6 +106,9 @@ func (c *Cache) check(ctx context.Context) error {
 	atomicity, _, mode := d.int(), d.int(), d.int()
 	if d.err == nil && (atomicity != transactional || mode != partitioned) {
 		return ErrNotTransactional
+	}
+	if d.err == nil {
+		_, d.err = c.partitions(ctx)
 	}
 	return d.err
 }
@@ -135,9 +143,9 @@ func (c *Cache) partitions(ctx context.Context) ([]UUID, error) {
 	return owners(&d)
 }
 
-// owners reads which node has which partition.
+// owners reads which node has which partition. None is known for a moment after the topology has changed.
 func owners(d *decoder) ([]UUID, error) {
-	owner := make([]UUID, Partitions)
+	owner, known := make([]UUID, Partitions), 0
 	d.long() // version of the topology
 	d.int()
 	for range d.count(5) {
@@ -151,7 +159,7 @@ func owners(d *decoder) ([]UUID, error) {
 			}
 		}
 		if !applicable {
-			continue // Ignite's configuration has an affinity function of its own
+			return nil, cmp.Or(d.err, ErrAffinity)
 		}
 		for range d.count(21) {
 			node := d.uuid()
@@ -159,8 +167,12 @@ func owners(d *decoder) ([]UUID, error) {
 				if p := d.int(); p >= 0 && p < Partitions {
 					owner[p] = node
 				}
+				known++
 			}
 		}
+	}
+	if d.err == nil && known != 0 && known != Partitions {
+		d.err = ErrAffinity
 	}
 	return owner, d.err
 }
