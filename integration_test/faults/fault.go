@@ -32,7 +32,7 @@ var faults = []*fault{
 	killProcessor, hangProcessor, killAllProcessors, rollProcessors, scaleProcessors, reloadDefinitions, loseOwnKeys,
 	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, plansBack, tearFile, failOverLate,
 	killMaster, hangMaster, failOver, moveSlots,
-	killNode, hangNode, killNodes,
+	killNode, hangNode, killNodes, addNode,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction, addPartitions,
 	backlog,
 	truncateLog, remakeTopic, startOver, reshard, cutOffReplica, evictKeys, setClock,

@@ -19,6 +19,16 @@ var killNode = &fault{name: "ignite node killed", lane: redisLane, topologies: o
 	r.ignite.AwaitCopies(r.kit)
 }}
 
+// addNode adds a node, to which partitions move, and kills it again some time after it has them.
+var addNode = &fault{name: "ignite node added", lane: redisLane, topologies: onIgnite, happen: func(r *round, random *rand.Rand) {
+	n := r.ignite.Spares[0]
+	r.check(n.Start())
+	r.ignite.AwaitCopies(r.kit)
+	pause(random, 0, 3*time.Second)
+	r.check(n.Kill())
+	r.ignite.AwaitCopies(r.kit)
+}}
+
 // hangNode stops a node from answering, for so long that the others may go on without it. It then ends itself.
 var hangNode = &fault{name: "ignite node hung", lane: redisLane, topologies: onIgnite, happen: func(r *round, random *rand.Rand) {
 	n := r.ignite.Nodes[random.IntN(len(r.ignite.Nodes))]

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/store/ignite/thin"
 )
 
-// Ignite is a cluster of three nodes of Ignite, which all rounds share; each has a cache of its own.
+// Ignite is a cluster of three nodes of Ignite, and one that may join them, which all rounds share; each has a cache of its own.
 type Ignite struct {
 	*ignitetest.Cluster
 	Client *thin.Client
@@ -19,7 +19,7 @@ type Ignite struct {
 
 // NewIgnite starts the nodes, which stop when the kit is closed.
 func NewIgnite(k *Kit) *Ignite {
-	c := ignitetest.New(k, 3)
+	c := ignitetest.NewWith(k, &ignitetest.Options{Nodes: 3, Spares: 1})
 	made := &Ignite{c, thin.New(thin.Config{Addresses: c.Addresses(), Login: thin.Login{Timeout: 2 * time.Second}, Request: 10 * time.Second})}
 	k.Cleanup(func() { _ = made.Client.Close() })
 	return made

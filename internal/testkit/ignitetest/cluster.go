@@ -32,8 +32,9 @@ func Jars() *server.Jars {
 
 // Cluster is a cluster of nodes.
 type Cluster struct {
-	Nodes []*Node
-	CA    string // a file of the nodes' certificate, if they have one
+	Nodes  []*Node
+	Spares []*Node // which join the others when they are started
+	CA     string  // a file of the nodes' certificate, if they have one
 }
 
 // Node is a node of a cluster.
@@ -45,8 +46,8 @@ type Node struct {
 
 // Options say how the nodes of a cluster differ from others.
 type Options struct {
-	Nodes int
-	JVM   []string // brief if nil
+	Nodes, Spares int
+	JVM           []string // brief if nil
 	// Authority signs the certificates that clients must show; nil for no encryption. The nodes' own is in Cluster.CA.
 	Authority *auth.Authority
 	// Persistent nodes keep state over a restart, and know users with passwords. They do nothing until Activate.
@@ -124,7 +125,7 @@ func (c *Cluster) Addresses() (list []string) {
 }
 
 func (c *Cluster) remove() {
-	for _, n := range c.Nodes {
+	for _, n := range append(c.Nodes, c.Spares...) {
 		n.process.Remove()
 	}
 }
@@ -136,7 +137,7 @@ func start(dir string, o *Options) (*Cluster, error) {
 		return nil, err
 	}
 	const perNode = 3 // client, discovery, communication
-	ports := make([]int, perNode*o.Nodes)
+	ports := make([]int, perNode*(o.Nodes+o.Spares))
 	var peers strings.Builder
 	for i := range ports {
 		if ports[i], err = server.FreePort(); err != nil {
@@ -155,7 +156,7 @@ func start(dir string, o *Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range o.Nodes {
+	for i := range o.Nodes + o.Spares {
 		at := ports[perNode*i:]
 		of := filepath.Join(dir, fmt.Sprint("node", i))
 		if err := os.MkdirAll(of, 0o700); err != nil {
@@ -171,6 +172,10 @@ func start(dir string, o *Options) (*Cluster, error) {
 			return nil, err
 		}
 		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", append(jvm[:len(jvm):len(jvm)], arguments(home, file)...)...), login: login}
+		if i >= o.Nodes {
+			c.Spares = append(c.Spares, n)
+			continue
+		}
 		c.Nodes = append(c.Nodes, n)
 		if err := n.Start(); err != nil {
 			c.remove()
