@@ -157,7 +157,7 @@ const countedKeys = 100_000
 
 // estimateMemory estimates what the change costs at the current number of entities.
 func estimateMemory(ctx context.Context, cfg *config.Config, before, after *features.Registry) (*diff.Memory, error) {
-	if err := onRedis(cfg); err != nil {
+	if err := onRedis(cfg, "multiply what weir explain says of an entity by their number"); err != nil {
 		return nil, fmt.Errorf("--memory: %w", err)
 	}
 	redis, err := redisconn.Open(cfg, true, noLog)

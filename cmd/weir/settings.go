@@ -44,7 +44,7 @@ func openStore(cfg *config.Config) (connect.Store, error) {
 
 // openRedis opens the store of the settings' namespace for a command that needs Redis itself.
 func openRedis(cfg *config.Config) (*redisconn.Deployment, error) {
-	if err := onRedis(cfg); err != nil {
+	if err := onRedis(cfg, "replay everything into another namespace"); err != nil {
 		return nil, err
 	}
 	return redisconn.Open(cfg, false, noLog)
@@ -61,10 +61,10 @@ func adopted[S connect.Store](ctx context.Context, cfg *config.Config, open func
 	return state, nil
 }
 
-// onRedis returns an error if the state is not kept in Redis, for what looks into Redis itself.
-func onRedis(cfg *config.Config) error {
+// onRedis returns an error that says what to do instead if the state is not kept in Redis, for what works on Redis itself.
+func onRedis(cfg *config.Config, instead string) error {
 	if cfg.Store.Type != "redis" {
-		return fmt.Errorf("this looks into Redis, and store.type is %s", cfg.Store.Type)
+		return fmt.Errorf("this works on Redis, and store.type is %s: %s", cfg.Store.Type, instead)
 	}
 	return nil
 }
