@@ -60,12 +60,21 @@ func (r *round) look(user string) {
 		least, errLeast := strconv.ParseInt(string(always.Value), 10, 64)
 		has, errHas := strconv.ParseInt(string(changing.Value), 10, 64)
 		if errLeast != nil || errHas != nil || has < least {
-			r.failure(fmt.Sprintf("%s of %s at %d is %s, %s, and %s is only %s, %s", pair.Always, user, at, always.Value, always.Status, pair.Changing, changing.Value, changing.Status))
+			r.failure(fmt.Sprintf("%s of %s at %d is %s, and %s is only %s", pair.Always, user, at, watched(&always), pair.Changing, watched(&changing)))
 			r.mu.Lock()
 			r.res.Differences++
 			r.mu.Unlock()
 		}
 	}
+}
+
+// watched describes an answer.
+func watched(a *blackbox.Answer) string {
+	text := fmt.Sprintf("%s, %s", a.Value, a.Status)
+	if a.CompleteSince != nil {
+		text += fmt.Sprint(" since ", *a.CompleteSince)
+	}
+	return text
 }
 
 // saysNothing reports whether an answer says nothing of the state: it cannot be read, or no record is applied yet and the moment
