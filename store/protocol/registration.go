@@ -114,3 +114,19 @@ func (p *Protocol) SeriesUsed(ctx context.Context) (map[string]time.Time, error)
 	}
 	return last, nil
 }
+
+// Garbage lists the tags of the series that any plan of the namespace keeps or kept, and whether each is garbage: no series with the
+// tag was in use for progress.UnusedFor, longer than a processor may hang, and than a rollback takes.
+func (p *Protocol) Garbage(ctx context.Context) (map[uint32]bool, error) {
+	used, err := p.SeriesUsed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags := map[uint32]bool{}
+	for id, at := range used {
+		tag := (&state.Series{ID: id}).Tag()
+		other, met := tags[tag]
+		tags[tag] = p.now().Sub(at) >= progress.UnusedFor && (other || !met)
+	}
+	return tags, nil
+}

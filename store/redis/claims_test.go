@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -97,7 +98,7 @@ func TestSeriesIsUsedUntilItsPartitionsAreTaken(t *testing.T) {
 		}
 		s.redis.Del(ctx, usedKey(s.namespace))
 		for _, version := range []string{"onlyA", "both"} {
-			if _, err := s.Register(ctx, state.Registration{Plan: planOf(version), At: began.Add(-2 * garbageAfter)}); err != nil {
+			if _, err := s.Register(ctx, state.Registration{Plan: planOf(version), At: began.Add(-2 * progress.UnusedFor)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,19 +7,13 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
-	"github.com/weir-stream/weir/state/progress"
 )
 
 // A series is garbage when no processor has had it in its definitions for a while. Compaction drops its remains: keys
 // expire, but not those of entities with events.
 
-const (
-	// garbageAfter is how long a series must be unused to be garbage: longer than a processor may
-	// hang, and longer than a rollback takes.
-	garbageAfter = progress.UnusedFor
-	// garbageListAge is how old a list without any garbage may be before it is read again.
-	garbageListAge = 10 * time.Minute
-)
+// garbageListAge is how old a list without any garbage may be before it is read again.
+const garbageListAge = 10 * time.Minute
 
 // garbageSeries lists series by their tags, and which of them are garbage.
 type garbageSeries struct {
@@ -43,19 +37,12 @@ func (w *writer) isGarbage(ctx context.Context, tag uint32) bool {
 
 // readGarbage lists all series that were ever used, and which of them are garbage.
 func (w *writer) readGarbage(ctx context.Context) error {
-	used, err := w.store.SeriesUsed(ctx)
+	tags, err := w.store.Garbage(ctx)
 	if err != nil && !errors.Is(err, state.ErrUnavailable) {
 		return err
 	}
 	// While a master does not answer, no series is known to be garbage.
-	w.garbage = garbageSeries{tags: map[uint32]bool{}, read: time.Now()}
-	for id, at := range used {
-		if tag := (&state.Series{ID: id}).Tag(); time.Since(at) < garbageAfter {
-			w.garbage.tags[tag] = false
-		} else if _, met := w.garbage.tags[tag]; !met {
-			w.garbage.tags[tag] = true
-		}
-	}
+	w.garbage = garbageSeries{tags: tags, read: time.Now()}
 	return nil
 }
 

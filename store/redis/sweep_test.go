@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -249,8 +250,8 @@ func TestSweepDropsRemovedSeries(t *testing.T) {
 		unused          time.Duration // what the earlier plan kept
 		gone, here, old string        // numbers, or bytes of a key
 	}{
-		"of late":   {garbageAfter - time.Hour, "3 0 3", "3 3 3", "kept"},
-		"for a day": {garbageAfter + time.Hour, "0 0 0", "0 3 0", "gone"},
+		"of late":   {progress.UnusedFor - time.Hour, "3 0 3", "3 3 3", "kept"},
+		"for a day": {progress.UnusedFor + time.Hour, "0 0 0", "0 3 0", "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 2, func(t *testing.T, s *Store) {

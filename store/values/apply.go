@@ -17,8 +17,9 @@ import (
 
 // writer applies batches, all shards at once.
 type writer struct {
-	store  *Store
-	groups groups
+	store   *Store
+	groups  groups
+	garbage garbage
 }
 
 // NewWriter returns a writer for one goroutine.
@@ -43,6 +44,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		return err
 	}
 	w.groups.learn(b.Series)
+	w.garbage.learn(ctx, w.store)
 	shares := make([]*share, w.store.options.Shards)
 	for shard := range shares {
 		shares[shard] = &share{writer: w, batch: b, shard: shard, secret: secret}
@@ -308,9 +310,10 @@ func (s *share) step(n *nextStep, held [][]byte) (m made) {
 			v.add(mutation)
 		}
 	}
+	isGarbage := s.garbage.in(s.shard, fields, s.store.options.Now())
 	for at, k := range n.keys {
 		if v := values[at]; v != nil {
-			s.grow(&m, k, v)
+			s.grow(&m, k, v, isGarbage)
 		}
 	}
 	for i := range m.at {
@@ -338,14 +341,14 @@ func moved(at state.Position, r *state.PartitionRange, slices int) state.Positio
 }
 
 // grow adds the mutations of an entity to its value, unless somebody else has written that.
-func (s *share) grow(m *made, k Key, v *value) {
+func (s *share) grow(m *made, k Key, v *value, isGarbage func(tag uint32) bool) {
 	if v.err != nil {
 		m.refused[k] = v.err
 		return
 	}
 	clock := s.store.engine.Clock(s.shard)
 	latest := state.Believed(math.MaxInt64, time.UnixMilli(clock))
-	bytes, cut, err := v.grown(s.groups.of(k.Group), s.secret, min(s.batch.Now, clock), latest, s.store)
+	bytes, cut, err := v.grown(s.groups.of(k.Group), s.secret, isGarbage, min(s.batch.Now, clock), latest, s.store)
 	if err != nil {
 		m.refused[k] = err
 	}

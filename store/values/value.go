@@ -97,9 +97,9 @@ const leastGrowth = 512
 // compactors are those that no goroutine uses.
 var compactors = sync.Pool{New: func() any { return new(packed.Compactor) }}
 
-// grown returns the value with its mutations, and whether a bound has cut it. now is the moment by which state is pruned, and no
+// grown returns the value with its mutations, and whether a bound has cut it. Of unknown series what isGarbage is dropped. now is the moment by which state is pruned, and no
 // record that was applied has a timestamp after latest, both in ms. An error says what of it is damaged: the rest is returned.
-func (v *value) grown(g *group, secret state.Secret, now, latest int64, s *Store) (bytes []byte, cut bool, err error) {
+func (v *value) grown(g *group, secret state.Secret, isGarbage func(tag uint32) bool, now, latest int64, s *Store) (bytes []byte, cut bool, err error) {
 	packer := packed.Packer{Secret: secret}
 	for i, series := range v.series {
 		packer.Begin(series)
@@ -127,7 +127,7 @@ func (v *value) grown(g *group, secret state.Secret, now, latest int64, s *Store
 	c.Secret, c.Most, c.Latest = secret, g.most, latest
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
-	bytes, err = c.Compact(bytes, whole, g.known, func(uint32) bool { return false }, now, nonce)
+	bytes, err = c.Compact(bytes, whole, g.known, isGarbage, now, nonce)
 	return bytes, c.Cut, err
 }
 
