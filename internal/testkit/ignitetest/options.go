@@ -15,8 +15,11 @@ import (
 	"github.com/weir-stream/weir/store/ignite/thin"
 )
 
-// User and Password are those of the user that persistent nodes know.
-const User, Password = "ignite", "ignite"
+// The user that persistent nodes know.
+const (
+	User     = "ignite"
+	Password = "ignite"
+)
 
 // more returns properties of a node.
 func (o *Options) more() string {
