@@ -73,6 +73,15 @@ func (s *Store) Create(ctx context.Context) error {
 	return s.Store.Create(ctx)
 }
 
+// Backups returns how many copies there are of each value beside the first; known is false if the cache does not exist yet.
+func (s *Store) Backups(ctx context.Context) (backups int, known bool, err error) {
+	backups, err = s.engine.cache.Backups(ctx)
+	if isNoCache(err) {
+		return 0, false, nil
+	}
+	return backups, err == nil, err
+}
+
 // Ready returns nil if the namespace can be used, or does not exist yet.
 func (s *Store) Ready(ctx context.Context) error { return s.CheckLayout(ctx) }
 

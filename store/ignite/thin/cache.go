@@ -96,21 +96,27 @@ var (
 	ErrAffinity         = fmt.Errorf("the cache exists, and does not have Ignite's own affinity with %d partitions", Partitions)
 )
 
-// check checks that a cache which may have existed has transactions.
+// check checks that a cache which may have existed has transactions, and its keys where Weir expects them.
 func (c *Cache) check(ctx context.Context) error {
-	d, err := c.client.request(ctx, UUID{}, opConfiguration, func(e *encoder) { c.header(e, nil, 0) })
-	if err != nil {
+	if _, err := c.Backups(ctx); err != nil {
 		return err
 	}
+	_, err := c.partitions(ctx)
+	return err
+}
+
+// Backups returns how many copies the cache has of each value beside the first. It fails if the cache has no transactions.
+func (c *Cache) Backups(ctx context.Context) (int, error) {
+	d, err := c.client.request(ctx, UUID{}, opConfiguration, func(e *encoder) { c.header(e, nil, 0) })
+	if err != nil {
+		return 0, err
+	}
 	d.int() // length
-	atomicity, _, mode := d.int(), d.int(), d.int()
+	atomicity, backups, mode := d.int(), d.int(), d.int()
 	if d.err == nil && (atomicity != transactional || mode != partitioned) {
-		return ErrNotTransactional
+		return 0, ErrNotTransactional
 	}
-	if d.err == nil {
-		_, d.err = c.partitions(ctx)
-	}
-	return d.err
+	return int(backups), d.err
 }
 
 // ownerOf returns the node with the primary copy of a partition, as far as is known. After a change of the topology one request asks,

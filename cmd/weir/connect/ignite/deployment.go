@@ -3,6 +3,7 @@ package igniteconn
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -135,10 +136,21 @@ func Check(ctx context.Context, cfg *config.Config) (f doctor.Findings) {
 		add(doctor.Fail, "ignite", reworded.Connection(err).Error())
 		return f
 	}
+	if copies, err := d.client.Moving(ctx); err == nil && copies > 0 { // a node that has just started may not know
+		add(doctor.Warn, "ignite", fmt.Sprintf("copies of partitions that are not complete yet: %d; stop no node until they are", copies))
+	}
 	if err := d.Adopt(ctx); err != nil {
 		add(doctor.Fail, "layout", err.Error())
 		return f
 	}
 	add(doctor.OK, "layout", "fits namespace "+cfg.Namespace)
+	switch backups, known, err := d.Backups(ctx); {
+	case err != nil:
+		add(doctor.Fail, "backups", err.Error())
+	case known && backups == 0:
+		add(doctor.Warn, "backups", "there are none: the state that a node has is read again from the log if it dies")
+	case known:
+		add(doctor.OK, "backups", fmt.Sprintf("%d of each value", backups))
+	}
 	return f
 }

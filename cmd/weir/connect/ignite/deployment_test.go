@@ -104,3 +104,25 @@ func TestSecured(t *testing.T) {
 		t.Errorf("after a restart: error %v, the same secret: %v", err, got == seal)
 	}
 }
+
+// The doctor says how many copies a namespace has, once it exists.
+func TestBackups(t *testing.T) {
+	c := ignitetest.Shared(t)
+	for backups, want := range map[int]doctor.Finding{
+		0: {Verdict: doctor.Warn, Subject: "backups", Found: "there are none: the state that a node has is read again from the log if it dies"},
+		2: {Verdict: doctor.OK, Subject: "backups", Found: "2 of each value"},
+	} {
+		cfg := settings(t, c)
+		cfg.Ignite.Backups = backups
+		found := Check(t.Context(), cfg)
+		if last := found[len(found)-1]; last.Subject != "layout" || last.Verdict != doctor.OK {
+			t.Errorf("before the namespace exists: %+v", found)
+		}
+		if err := open(t, cfg).Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found := Check(t.Context(), cfg); found[len(found)-1] != want {
+			t.Errorf("with %d backups: got %+v, want the end %+v", backups, found, want)
+		}
+	}
+}
