@@ -194,7 +194,7 @@ func TestCheckWithoutFindings(t *testing.T) {
 	}
 	for _, want := range []string{
 		`ok    settings                     namespace weir, 4 shards`,
-		`ok    features                     \d+ features of 2 streams in \d+ state series, 3 services`,
+		`ok    features                     \d+ features of 2 streams in \d+ state series, 4 services`,
 		`ok    kafka                        1 broker`,
 		`ok    group weir                   may be joined`,
 		`ok    topic logins                 2 partitions`,
