@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -57,7 +59,7 @@ func TestHashedEntities(t *testing.T) {
 // The hash is the standard one: openssl dgst -sha256 -hmac.
 func TestHashIsHMAC(t *testing.T) {
 	t.Parallel()
-	s := New(nil, "ns", 1, HashEntities(secret))
+	s := New(redis.NewClient(&redis.Options{}), "ns", 1, HashEntities(secret))
 	got := string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe")))
 	if want := "{ns:0gra}g:m9NbAJ8T1CixOGvs8st7EA"; got != want {
 		t.Errorf("the key is %q, want %q", got, want)
