@@ -82,6 +82,12 @@ func (s *Store) Backups(ctx context.Context) (backups int, known bool, err error
 	return backups, err == nil, err
 }
 
+// History is that of the protocol. It is superseded once nodes join or leave, or a connection is opened: partitions may be other
+// nodes', or begin again, empty.
+func (s *Store) History(ctx context.Context) (*state.History, error) {
+	return s.HistoryWhile(ctx, s.config.Client.Changes)
+}
+
 // Ready returns nil if the namespace can be used, or does not exist yet.
 func (s *Store) Ready(ctx context.Context) error { return s.CheckLayout(ctx) }
 

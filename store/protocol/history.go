@@ -20,6 +20,17 @@ func (p *Protocol) History(ctx context.Context) (*state.History, error) {
 	return h, err
 }
 
+// HistoryWhile is History, which is superseded once a number that the caller counts is another one: whatever may lead to servers
+// with other state than those that the history was read from.
+func (p *Protocol) HistoryWhile(ctx context.Context, changes func() int64) (*state.History, error) {
+	before := changes()
+	h, err := p.History(ctx)
+	if err == nil {
+		h.Superseded = func() bool { return changes() != before }
+	}
+	return h, err
+}
+
 // historyOfServers is History with the runs of the servers. They are asked first: one that is restarted before the rest is read is
 // not the one that was read.
 func (p *Protocol) historyOfServers(ctx context.Context) (*state.History, error) {

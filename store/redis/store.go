@@ -121,12 +121,7 @@ func New(client redis.UniversalClient, namespace string, shards int, options ...
 // History is that of the protocol. It is superseded once a connection is opened: state that is read over it may be that of a
 // server that was restarted, or of a replica that was promoted.
 func (s *Store) History(ctx context.Context) (*state.History, error) {
-	before := s.masters.connected.Load()
-	h, err := s.Protocol.History(ctx)
-	if err == nil {
-		h.Superseded = func() bool { return s.masters.connected.Load() != before }
-	}
-	return h, err
+	return s.HistoryWhile(ctx, s.masters.connected.Load)
 }
 
 // spread sets the number of shards.

@@ -28,6 +28,9 @@ type Client struct {
 	changes atomic.Int64
 }
 
+// Changes counts the changes of the topology that nodes have told of, and the connections that were opened.
+func (c *Client) Changes() int64 { return c.changes.Load() }
+
 // node is a node's address, with the connection to it.
 type node struct {
 	address string
