@@ -160,3 +160,23 @@ func TestTheModuleCanBeInstalled(t *testing.T) {
 		}
 	}
 }
+
+// A tag of an action can be moved by whoever takes its repository over; a commit cannot.
+func TestActionsArePinned(t *testing.T) {
+	files, err := filepath.Glob(".github/workflows/*.yml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no workflows: %v", err)
+	}
+	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, used := range regexp.MustCompile(`uses: (.*)`).FindAllStringSubmatch(string(text), -1) {
+			if !pinned.MatchString(used[1]) {
+				t.Errorf("%s: %s is not pinned to a commit, with its version behind it", file, used[1])
+			}
+		}
+	}
+}
