@@ -59,7 +59,7 @@ type Config struct {
 
 	CommitInterval  time.Duration // by default 1 s
 	BalanceInterval time.Duration // how often to check whether one worker can process all partitions; by default 1 s
-	BindInterval    time.Duration // how often to check whether generations being filled are complete; by default 2 s
+	BindInterval    time.Duration // how often to check whether generations being filled are complete, 30 times as long if none is; by default 2 s
 	ShutdownTimeout time.Duration // for flushing when partitions are released; by default 20 s
 
 	SessionTimeout    time.Duration // by default 30 s

@@ -12,8 +12,10 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/protocol"
 )
 
 // had defines features whose state exists before other features need more of it.
@@ -246,6 +248,38 @@ func TestRedisGoesBackToBeforeAGenerationWasFilled(t *testing.T) {
 		}
 	}
 	b.expectAll(after, 3000)
+}
+
+// While the clock of Redis is ahead, keys expire: what they held is missing, is read again from the log, and is whole then.
+func TestWhatExpiredEarlyIsFilledAgain(t *testing.T) {
+	t.Parallel()
+	b := newFilling(t)
+	server := redistest.New(t, redistest.Options{OwnClock: true})
+	b.useRedis(server)
+	b.config.BindInterval = 20 * time.Millisecond
+	streams, _, _ := strings.Cut(definitions, "features:")
+	r := defined.Registry(t, streams+"features:"+had)
+	b.config.Registry = r
+	b.run()
+	b.writeStamped(0, 3000)
+	b.expectAll(r, 3000)
+	const ahead = 400 * 24 * time.Hour
+	server.SetClock(ahead)
+	noticed := map[int]protocol.Noticed{}
+	for shard := range b.store.Shards() {
+		noticed[shard] = protocol.Noticed{Ahead: time.Now().Add(ahead).UnixMilli()}
+	}
+	if keys := b.redis.Keys(t.Context(), "weir:*:user:*"); len(keys.Val()) > 0 || keys.Err() != nil {
+		t.Fatalf("%v is left, %v; want all state to have expired", keys.Val(), keys.Err())
+	}
+	if err := b.store.Notice(t.Context(), noticed, func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	server.SetClock(0)
+	b.expectAll(r, 3000)
+	b.writeStamped(3000, 3100)
+	b.expectAll(r, 3100)
+	b.awaitOneGeneration(r)
 }
 
 // A cap that is raised is filled again: the events that the lower one has cut off are read from the log again, and

@@ -145,9 +145,9 @@ type binding struct {
 
 // rebind binds the definitions again as soon as that gives something else, until the context ends.
 func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound *state.Plan) {
-	every := time.Minute
-	if bound.Passing() {
-		every = p.cfg.BindInterval
+	every := p.cfg.BindInterval
+	if !bound.Passing() {
+		every *= 30 // it binds to something else only if state was lost
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

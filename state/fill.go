@@ -222,6 +222,7 @@ type Filling struct {
 	Ranges []OffsetRange
 	// Opened is when the open range began, in ms by the clock; 0 without one.
 	Opened int64
+	Ahead  Ahead    // by how much the clock of the shard's server was ahead since it is known; see History
 	At     Position // the next record to apply; Epoch is the last applied record's, except after jumps between ranges
 }
 
@@ -305,6 +306,7 @@ type FillEpoch struct {
 	// Opened is when a plan without the fill last took a partition that it still has, in ms by the clock; 0 for never.
 	// See Filling.
 	Opened int64
+	Ahead  Ahead // by how much clocks of servers were ahead since shards know it; see History
 	// Filled and All count offsets and rows over all shards, from which the filled share follows.
 	Filled, All int64
 	// FilledRows and AllRows count only rows of files.

@@ -429,6 +429,9 @@ func (k *Known) broken(column *Retained) bool {
 
 // ready reports whether a column, over a cut or nil, has all records, or will once it is filled.
 func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
+	if k.expired(&Retained{Key: key, Topic: topic, Retention: wanted}) {
+		return neverReady
+	}
 	all := readyNow
 	if cut != nil && !k.passed(cut.Until, wanted) {
 		all = k.filled(topic, key, func(f *FillEpoch) bool { return f.Archived })
@@ -454,22 +457,34 @@ func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
 	return all
 }
 
+// expired reports whether events of a column that can be asked for may have expired early, so that they have to be read again.
+func (k *Known) expired(column *Retained) bool {
+	fill := k.History.fillOf(column)
+	if fill == nil && k.unclaimed(column) {
+		return false
+	}
+	return k.History.unexpired(column, fill) > k.Now-column.Keep
+}
+
+// unclaimed reports whether a column has a fill. No shard knows it, if the history does not have it.
+func (k *Known) unclaimed(column *Retained) bool {
+	for _, f := range k.Fills {
+		if f.Has(column.Topic, column.Key) && !k.History.GivenUp(f) {
+			return true
+		}
+	}
+	return false
+}
+
 // filled reports whether the records are filled that plans without the column skipped, or whether those of files are;
 // `whole` reports it for one fill.
 func (k *Known) filled(topic, key string, whole func(*FillEpoch) bool) readiness {
-	if f := k.History.fillOf(&Retained{Key: key, Topic: topic}); f != nil {
-		switch {
-		case f.Broken:
-			return neverReady
-		case whole(f):
-			return readyNow
-		}
+	column := Retained{Key: key, Topic: topic}
+	switch f := k.History.fillOf(&column); {
+	case f == nil && k.unclaimed(&column), f != nil && !f.Broken && !whole(f):
 		return readyLater
+	case f == nil || f.Broken:
+		return neverReady
 	}
-	for _, f := range k.Fills {
-		if f.Has(topic, key) && !k.History.GivenUp(f) {
-			return readyLater // no shard knows it yet
-		}
-	}
-	return neverReady
+	return readyNow
 }

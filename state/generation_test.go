@@ -254,6 +254,49 @@ func TestBindAfterABrokenFill(t *testing.T) {
 	}
 }
 
+// What has expired early is filled again in another generation, which is whole although the clock was ahead before; until then the
+// first one answers. What is kept for longer, what nobody can ask for any more, and what never expires are not filled again.
+func TestBindAfterAClockWasAhead(t *testing.T) {
+	const keep, slack = 1000, 100
+	n := newNamespace()
+	n.History.Lag, n.History.Slack = new(int64), slack
+	kept := generationPlan("1", keep, "aaaaa.x")
+	kept.Retained["ccccc.x"], kept.Topics["ccccc.x"] = Retention{Keep: 5 * keep}, "t"
+	kept.Retained["ddddd.x"], kept.Topics["ddddd.x"] = Retention{}, "t"
+	expect := func(when, want string) {
+		t.Helper()
+		if got := fmt.Sprint(n.take(kept).Generations); got != want {
+			t.Errorf("%s, the generations are %s, want %s", when, got, want)
+		}
+	}
+	since := func() int64 {
+		column := []Retained{{Key: "aaaaa.x", Topic: "t", Retention: Retention{Keep: keep}}}
+		serving := n.History.Serving(kept)
+		return n.History.CompleteSince(serving.RetainedIn("aaaaa", n.History.Best("aaaaa", serving, column), column))
+	}
+	ahead := func(by int64) Ahead { return Ahead{Clock: n.Now + by, Newest: n.Now} }
+	expect("at first", "map[]")
+	n.History.Ahead = ahead(slack)
+	expect("after a clock was ahead by the slack", "map[]")
+	noticed := n.Now
+	n.History.Ahead = ahead(slack + 2*keep)
+	expect("after a clock was ahead by more than one is kept", "map[aaaaa:[0 1] ccccc:[0 1]]")
+	expect("again", "map[aaaaa:[0 1] ccccc:[0 1]]")
+	if got := since(); got != noticed+1 {
+		t.Errorf("it is complete since %d while it is filled, want %d", got, noticed+1)
+	}
+	n.fill()
+	if got := since(); got != MinTime {
+		t.Errorf("it is complete since %d once it is filled", got)
+	}
+	expect("once both are filled", "map[aaaaa:[1] ccccc:[1]]")
+	for i := range n.History.Fills {
+		n.History.Fills[i].Ahead = ahead(slack + 2*keep)
+	}
+	n.Now += keep + 1
+	expect("after it happened again, and the window of one has passed", "map[aaaaa:[1] ccccc:[1 2]]")
+}
+
 // lose forgets a plan and its fills, as a server that goes back in time does.
 func (n *namespace) lose(version string) {
 	delete(n.Plans, version)

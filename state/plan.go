@@ -169,7 +169,7 @@ type History struct {
 	Newest, Now int64
 	// Clock is what the clocks of the servers showed when the history was read, in ms: the greatest. Keys expire by them.
 	Clock int64
-	// Ahead is how far clocks of servers were ahead before; zero for never.
+	// Ahead is how far clocks of servers were ahead before; zero for never. What fills have applied since is stated with them.
 	Ahead Ahead
 }
 
@@ -204,7 +204,42 @@ type Ahead struct {
 	Newest int64
 }
 
-// Expiry says what state may have expired. The zero value says that none has.
+// And returns what may have expired by a or by another one.
+func (a Ahead) And(other Ahead) Ahead {
+	return Ahead{Clock: max(a.Clock, other.Clock), Newest: max(a.Newest, other.Newest)}
+}
+
+// spare is for how long the key of a record lives after the record's timestamp, at least, in ms: a record with timestamp t was
+// applied at t + Lag or later, and its key lives from then on for as long as it is kept, plus Slack.
+func (h *History) spare(keep int64) int64 { return *h.Lag + h.Slack + keep }
+
+// unexpired returns the record timestamp, in ms, since which no state of a column has expired early; MinTime if none has. fill is that
+// of the column, nil if there is none. What a fill has applied after clocks were ahead has not expired.
+func (h *History) unexpired(r *Retained, fill *FillEpoch) int64 {
+	ahead := h.Ahead
+	if fill != nil {
+		ahead = fill.Ahead
+	}
+	keep := h.keptFor(r)
+	if ahead == (Ahead{}) || keep == 0 || h.Lag == nil {
+		return MinTime
+	}
+	return min(ahead.Clock-h.spare(keep), ahead.Newest+1)
+}
+
+// keptFor returns the least time, in ms, for which a plan that was applied keeps a column; 0 for ever, also if none has it.
+func (h *History) keptFor(r *Retained) (keep int64) {
+	for _, e := range h.PlanEpochs {
+		if plan := h.Plans[e.Version]; e.Topic == r.Topic && plan != nil {
+			if kept := plan.Retained[r.Key].Keep; kept > 0 && (keep == 0 || kept < keep) {
+				keep = kept
+			}
+		}
+	}
+	return keep
+}
+
+// Expiry says what state may have expired because it was applied late. The zero value says that none has.
 type Expiry struct {
 	history *History
 	clock   int64
@@ -219,14 +254,12 @@ func (h *History) Expiry(now int64) Expiry {
 }
 
 // Since returns the record timestamp, in ms, since which no state has expired that is kept for a time. It is MinTime if
-// nothing can have expired. A record with timestamp t was applied at t + Lag or later, and its key lives from then on
-// for as long as it is kept, plus Slack.
+// nothing can have expired.
 func (e Expiry) Since(keep int64) int64 {
 	if e.history == nil {
 		return MinTime
 	}
-	spare := *e.history.Lag + e.history.Slack + keep
-	return max(e.clock-spare, min(e.history.Ahead.Clock-spare, e.history.Ahead.Newest+1))
+	return e.clock - e.history.spare(keep)
 }
 
 // Applied reports whether any plan is applied to the records of a topic.
@@ -334,6 +367,7 @@ func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 	if r.Cut != nil {
 		since = fill.over(r.Cut, since)
 	}
+	since = max(since, h.unexpired(r, fill))
 	return coverage{max(since, kept), whole, kept, begun, plans}
 }
 

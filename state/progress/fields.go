@@ -138,10 +138,7 @@ func (r *Record) parseUnprefixed(name, value string) (err error) {
 	case name == evictedField:
 		r.evicted = value
 	case name == aheadField:
-		clock, newest, _ := strings.Cut(value, ":")
-		if r.ahead.Clock, err = parseTime(clock); err == nil {
-			r.ahead.Newest, err = parseTime(newest)
-		}
+		r.ahead, err = parseAhead(value)
 	default:
 		r.others[name] = value
 	}
@@ -210,6 +207,16 @@ func parseTime(text string) (int64, error) {
 	}
 	return t, nil
 }
+
+func parseAhead(text string) (a state.Ahead, err error) {
+	clock, newest, _ := strings.Cut(text, ":")
+	if a.Clock, err = parseTime(clock); err == nil {
+		a.Newest, err = parseTime(newest)
+	}
+	return a, err
+}
+
+func aheadText(a state.Ahead) string { return number(a.Clock) + ":" + number(a.Newest) }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
@@ -288,7 +295,7 @@ func (r *Record) fields() map[string]string {
 		fields[evictedField] = r.evicted
 	}
 	if r.ahead != (state.Ahead{}) {
-		fields[aheadField] = number(r.ahead.Clock) + ":" + number(r.ahead.Newest)
+		fields[aheadField] = aheadText(r.ahead)
 	}
 	return fields
 }

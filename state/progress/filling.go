@@ -16,14 +16,16 @@ type fillKey struct {
 
 // filling is what a fill has to apply of a partition, and how far it has come. Its text is "since;from-to,from-@ms": the time, in
 // ms, from which it covers the partition, empty until its start is decided; and spans of offsets. The first has no "from" until
-// then. The last may be open: a plan without the fill has the partition since that time of the clock. The text "!" is that of a
-// fill which was given up there: it is no longer known what it has to apply.
+// then. The last may be open: a plan without the fill has the partition since that time of the clock. A third part, as the field
+// "ahead" has it, says that the clock was ahead since then. The text "!" is that of a fill which was given up there: it is no
+// longer known what it has to apply.
 type filling struct {
 	known  bool // it has a text
 	broken bool
 	begun  bool
 	since  int64
 	spans  []span
+	ahead  state.Ahead
 	at     state.Position
 }
 
@@ -70,6 +72,9 @@ func (f *filling) String() string {
 			b = s.to.AppendOffsets(b)
 		}
 	}
+	if f.ahead != (state.Ahead{}) {
+		b = append(append(b, ';'), aheadText(f.ahead)...)
+	}
 	return string(b)
 }
 
@@ -83,6 +88,12 @@ func (f *filling) parse(text string) (err error) {
 	since, list, ok := strings.Cut(text, ";")
 	if !ok {
 		return errNoFilling
+	}
+	list, ahead, wasAhead := strings.Cut(list, ";")
+	if wasAhead {
+		if f.ahead, err = parseAhead(ahead); err != nil {
+			return err
+		}
 	}
 	if since != "" {
 		f.begun = true
@@ -169,7 +180,7 @@ func (f *filling) filling() state.Filling {
 	if f.begun {
 		seen.Since = f.since
 	}
-	seen.At = f.at
+	seen.At, seen.Ahead = f.at, f.ahead
 	for _, s := range f.spans {
 		to := s.to
 		if s.open {

@@ -23,7 +23,7 @@ func History(records []*Record, plans map[string]*state.Plan, fills map[string]*
 			h.Lag = r.lag
 		}
 		h.Newest = max(h.Newest, r.Newest())
-		h.Ahead = state.Ahead{Clock: max(h.Ahead.Clock, r.ahead.Clock), Newest: max(h.Ahead.Newest, r.ahead.Newest)}
+		h.Ahead = h.Ahead.And(r.ahead)
 	}
 	for e, at := range last {
 		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: e.Topic, Version: e.Version, Last: at})
@@ -88,7 +88,7 @@ func (r *Record) add(e *state.FillEpoch, fills []*state.Fill, whole func(version
 		filled, all := f.Share()
 		e.Whole, e.Since = e.Whole && f.Done(), max(e.Since, f.Since)
 		e.Broken = e.Broken || f.Broken || !f.Known && whole(h.Plan)
-		e.Filled, e.All, e.Opened = e.Filled+filled, e.All+all, max(e.Opened, f.Opened)
+		e.Filled, e.All, e.Opened, e.Ahead = e.Filled+filled, e.All+all, max(e.Opened, f.Opened), e.Ahead.And(f.Ahead)
 	}
 }
 

@@ -205,10 +205,14 @@ func (r *Record) Evicted(run string, keys int64) bool {
 }
 
 // Notice records what was noticed of the server of the shard: how many keys a run of it has evicted since it was started, and the
-// greatest time, in ms, that its clock has shown, if it was set; else 0.
+// greatest time, in ms, that its clock has shown, if it was set; else 0. Fills that the shard gets to know later are not concerned.
 func (r *Record) Notice(run string, keys, ahead int64) {
 	if ahead > 0 && r.newest != nil {
-		r.ahead = state.Ahead{Clock: max(ahead, r.ahead.Clock), Newest: *r.newest}
+		now := state.Ahead{Clock: ahead, Newest: *r.newest}
+		r.ahead = r.ahead.And(now)
+		for _, f := range r.fillings {
+			f.ahead = f.ahead.And(now)
+		}
 	}
 	if r.Evicted(run, keys) {
 		r.Lost()

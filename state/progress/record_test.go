@@ -25,7 +25,7 @@ func record(t testing.TB, fields map[string]string) *Record {
 
 var whole = map[string]string{
 	"tx@v2/0": "12+40/3:5:log", "tx@v2/1": "7:-1:", "logins/0": "0:0:other", "tx@v1": "900", "tx@!": "-5", "since:tx/0": "17", "topic:tx": "log:2",
-	"topic:logins": ":1", "log:log": "cluster/id", "log:other": "/", "range:f:tx/0": "99;1-5+9/2,7-@4", "fill:f:tx/0": "3:1:log", "range:g:tx/1": ";-8",
+	"topic:logins": ":1", "log:log": "cluster/id", "log:other": "/", "range:f:tx/0": "99;1-5+9/2,7-@4", "fill:f:tx/0": "3:1:log", "range:g:tx/1": ";-8", "range:k:tx/1": "7;;9:-2", "range:l:tx/1": ";-@8;9:2",
 	"range:h:tx/1": "!", "range:i:tx/1": "-9223372036854775808;", "archive:cut:a": "10;-3", "fill:f:archive:a/0": "4:-1:moved", "now": "901", "lag": "0",
 	"evicted": "run:5", "ahead": "5:3", "begun": "1", "frozen": "token", "secret": "c2VjcmV0", "change": "x",
 }
@@ -45,7 +45,7 @@ func TestFieldsAreWrittenAsTheyWereRead(t *testing.T) {
 func TestFieldsThatNoStepWrites(t *testing.T) {
 	for name, values := range map[string][]string{
 		"tx@v/0": {"", "x", "5", "-1:0:", "5:x:", "5+3/2:0:", "5:0:a:b"}, "tx@v/x": {"5:0:"}, "/": {"5:0:"}, "tx@v": {"", "noon"}, "since:tx/0": {"", "1.5"},
-		"since:tx": {"1"}, "topic:tx": {"", "log"}, "range:f:tx/0": {"", "7", "a;1-2", "7;1", "7;1-b", "7;x-2", "7;0+5/8", "7;5+5/8-9", "7;0-9+/8", "7;+5/8-9", "7;1-@x", "7;2-1", "7;1+5/8-4"},
+		"since:tx": {"1"}, "topic:tx": {"", "log"}, "range:f:tx/0": {"", "7", "a;1-2", "7;1", "7;1-b", "7;x-2", "7;0+5/8", "7;5+5/8-9", "7;0-9+/8", "7;+5/8-9", "7;1-@x", "7;2-1", "7;;", "7;;5", "7;;x:5", "7;1-2;5:x", "7;1+5/8-4"},
 		"range:f": {"7;"}, "fill:f:tx/0": {"", "bad"}, "fill:f": {"1:0:"}, "archive:c:a": {"", "1", "1;x"}, "fill:f:archive:a/0": {"", "x"}, "now": {"", "x"}, "lag": {"x"}, "ahead": {"5", "x:5"},
 		"/0": {"5:0:"}, "since:a:b/0": {"1"}, "fill::tx/0": {"5:0:"}, "fill:f:a:b/0": {"5:0:"}, "range::tx/0": {"7;"},
 		"fill::archive:a/0": {"5:0:"}, "fill:f:archive:/0": {"5:0:"}, "fill:::archive:": {"5:0:"}, "fill:f:archive:a": {"5:0:"}, "fill:f:archive:a/1": {"5:0:"},
@@ -262,6 +262,28 @@ func TestEvictedKeys(t *testing.T) {
 		if _, gap := r.ends[Epoch{"tx", state.Gap}]; gap != test.news || r.Evicted(test.run, test.keys) {
 			t.Errorf("%+v: once it is noticed, the gap is %v, and it is news: %v", test, gap, r.Evicted(test.run, test.keys))
 		}
+	}
+}
+
+// That a clock was ahead concerns what was applied and which fills were known when that is noticed, and no fill of later.
+func TestClockAhead(t *testing.T) {
+	r := record(t, map[string]string{"tx@v1/0": "5:0:", "now": "7", "range:f:tx/0": "1;2-3", "range:g:tx/0": "1;2-3;100:9"})
+	r.Notice("a", 0, 90)
+	got := r.fields()
+	for name, want := range map[string]string{"ahead": "90:7", "range:f:tx/0": "1;2-3;90:7", "range:g:tx/0": "1;2-3;100:9"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	r.fillings[fillKey{"h", state.Partition{Topic: "tx"}}] = &filling{known: true, begun: true, at: state.NoPosition}
+	for id, want := range map[string]state.Ahead{"f": {Clock: 90, Newest: 7}, "g": {Clock: 100, Newest: 9}, "h": {}} {
+		if got := r.Filling(&state.Fill{ID: id}, state.Partition{Topic: "tx"}).Ahead; got != want {
+			t.Errorf("the fill %s: %+v, want %+v", id, got, want)
+		}
+	}
+	young := record(t, map[string]string{"tx@v1/0": "5:0:"})
+	if young.Notice("a", 0, 90); young.Change() != nil {
+		t.Error("a shard that has applied nothing has lost nothing")
 	}
 }
 

@@ -54,13 +54,13 @@ func (w *watched) since(now time.Time, keep int64) int64 {
 	if err != nil {
 		w.Fatal(err)
 	}
-	since := h.Expiry(now.UnixMilli()).Since(keep)
+	column := state.Retained{Key: "count", Topic: transactions.Topic, Retention: state.Retention{Keep: keep}}
+	h.Plans = map[string]*state.Plan{}
 	for _, e := range h.PlanEpochs {
-		if e.Version == state.Gap && e.Topic == transactions.Topic {
-			since = max(since, e.Last+1)
-		}
+		h.Plans[e.Version] = &state.Plan{Retained: map[string]state.Retention{column.Key: column.Retention}}
 	}
-	return since
+	delete(h.Plans, state.Gap)
+	return max(h.Expiry(now.UnixMilli()).Since(keep), h.CompleteSince([]state.Retained{column}))
 }
 
 // A server that may evict keys is refused, unless that is allowed or it has no limit.
