@@ -25,10 +25,14 @@ func (r *round) compare() {
 	reloaded := len(r.scenario.Versions) > 1
 	differences := servers.NewKit("comparison", r.failure)
 	interlude := r.scenario.Interlude
+	expired := interlude == setClock // what has expired is filled again, from a log that still has all of it
+	if expired {
+		interlude = nil
+	}
 	forgotten := interlude != nil && interlude.forgets
-	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || forgotten, Gaps: interlude != nil && !forgotten, Members: workload.Members}
+	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || expired || forgotten, Gaps: interlude != nil && !forgotten, Members: workload.Members}
 	// What only lost plans kept is filled anew, from a log that still has all of it.
-	if reloaded || r.had(loseOwnKeys) && interlude == nil {
+	if reloaded || expired || r.had(loseOwnKeys) && interlude == nil {
 		r.awaitComplete(&c, registry, clock)
 	}
 	c.All(registry, clock, r.moments(clock)...)

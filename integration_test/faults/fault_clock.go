@@ -10,8 +10,8 @@ import (
 )
 
 // The clock of a server is set ahead for some seconds, while events are written: keys expire early. A processor sees that
-// begin or end. Answers say what may be missing.
-var setClock = &fault{name: "clock set ahead", lane: interludeLane, topologies: onRedis, forgets: true, happen: func(r *round, random *rand.Rand) {
+// begin or end. What may be missing is filled again.
+var setClock = &fault{name: "clock set ahead", lane: interludeLane, topologies: onRedis, happen: func(r *round, random *rand.Rand) {
 	r.redis.AwaitServing(r.kit)
 	n := r.redis.MasterOf(keyspace.ProgressKey(keyspace.ShardTag(r.namespace(), random.IntN(r.scenario.Shards), r.scenario.Shards)))
 	ahead := []time.Duration{3 * time.Hour, 30 * time.Hour, 5 * 24 * time.Hour, 40 * 24 * time.Hour}[random.IntN(4)]
