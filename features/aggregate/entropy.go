@@ -14,7 +14,7 @@ type entropy struct{}
 func (entropy) Spec() Spec {
 	return Spec{
 		Name: "entropy", Title: "Shannon entropy of the values of a field, in bits",
-		Note:  "It is 0 if all values are the same, and log2(n) for n equally frequent values. " + valuesNote,
+		Note:  "It is 0 if all values are the same, and log2(n) for n equally frequent values. More than `max` values are counted as by [mode](#mode).",
 		Types: distinctTypes, Exact: true, DefaultMax: defaultValues,
 		Result: value.Float, Example: "ENTROPY(30d, transaction, merchant, user)",
 	}

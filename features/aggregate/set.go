@@ -20,7 +20,7 @@ func (set) Spec() Spec {
 }
 
 // membersNote applies to functions that questions may ask about members.
-const membersNote = "For `members` that a question names, the answer says for each whether it is among the values."
+const membersNote = "A question may [name `members`](questions.md#ask-about-members)."
 
 func (set) Measures(Call) []state.Measure { return []state.Measure{state.Distinct} }
 

@@ -20,10 +20,9 @@ import (
 // features have pages of their own, whose examples and figures the tests below check.
 const documentationHead = `# Functions
 
-A feature is one line, ` + "`FUNCTION(window, stream, field, by…, name=value…)`" + `, or a mapping with the same names: ` + "`function`, `stream`,\n`field`, `by`, `window`" + ` and the options. Distinct values come last: ` + "`COUNT_DISTINCT(30d, login, device_id, user_id)`" + ` counts users for each
+Distinct values come last in a [feature](definitions.md#features): ` + "`COUNT_DISTINCT(30d, login, device_id, user_id)`" + ` counts users for each
 device, as ` + "`COUNT_DISTINCT(30d, login, by=device_id, field=user_id)`" + ` does; ` + "`weir explain`" + ` says it in words. Names of functions are
-case-insensitive. See also [windows](windows.md), [options and limits](feature-options.md) and, for the forms that go through a list,
-[multi-hop features](multi-hop.md).
+case-insensitive.
 
 Answers are exact unless it says otherwise. *Number* is an int, a float or a decimal; *without events* the answer where the window has nothing
 to answer from; *from* what the function is [answered from](feature-options.md#what-is-kept), with ` + "`tile: exact`" + ` always the log.
