@@ -285,6 +285,10 @@ func TestBindAfterAClockWasAhead(t *testing.T) {
 	if got := since(); got != noticed+1 {
 		t.Errorf("it is complete since %d while it is filled, want %d", got, noticed+1)
 	}
+	forever := []Retained{{Key: "ddddd.x", Topic: "t", Retention: Retention{Keep: keep}}}
+	if got := n.History.CompleteSince(forever); got != MinTime {
+		t.Errorf("a column that is kept forever is complete since %d for a feature that needs less", got)
+	}
 	n.fill()
 	if got := since(); got != MinTime {
 		t.Errorf("it is complete since %d once it is filled", got)
