@@ -30,6 +30,17 @@ type Table struct {
 	MaxBytes int64
 }
 
+// NetworkType is the type of a list of networks in definitions.
+const NetworkType = "network"
+
+// KeyType returns the type of the keys, as definitions name it.
+func (t *Table) KeyType() string {
+	if t.Networks {
+		return NetworkType
+	}
+	return t.Rows.Fields[t.Key].Type.String()
+}
+
 // Identity returns a text that is equal for tables with the same contents.
 func (t *Table) Identity() string {
 	s := t.Rows

@@ -314,8 +314,12 @@ const catalogueWait = 500 * time.Millisecond
 func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 	x := h.index()
 	described := x.described
-	if client := access.Client(r.Context()); client != nil && !client.Scopes.Everything() {
+	client := access.Client(r.Context())
+	if client != nil && !client.Scopes.Everything() {
 		described = described.Of(client.Scopes.Service)
+	}
+	if client != nil && !client.Scopes.Lists() {
+		described.Lists = []catalogue.List{}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), catalogueWait)
 	defer cancel()

@@ -155,7 +155,7 @@ func TestCatalogueOfAService(t *testing.T) {
 		t.Errorf("services %v, streams %v; want one of each", shown.Services, shown.Streams)
 	}
 	h = newHandler(&fakeReader{}, func(c *setup) { as(clientOf(t, "a service:other"))(&c.Access) })
-	if got, want := strings.TrimSpace(askWithToken(t, h, "GET", "/v1/features", "").Body.String()), `{"features":[],"services":[],"streams":[]}`; got != want {
+	if got, want := strings.TrimSpace(askWithToken(t, h, "GET", "/v1/features", "").Body.String()), `{"features":[],"services":[],"streams":[],"lists":[]}`; got != want {
 		t.Errorf("with the scope of another service:\ngot  %s\nwant %s", got, want)
 	}
 }

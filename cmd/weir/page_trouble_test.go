@@ -208,7 +208,7 @@ func TestPageOfAnEntityWithLongValues(t *testing.T) {
 	}
 	points := `{"at": 1532496076032, "points": [{"value": 1, "status": "PRESENT", "from": %d, "to": 1532496076032}]}`
 	base := inFront(t, behind, map[string]string{
-		"/v1/features": `{"services": [], "streams": [], "features": [` + feature("great", "sum", "30d", `"timeline": true`) + "," +
+		"/v1/features": `{"services": [], "streams": [], "lists": [], "features": [` + feature("great", "sum", "30d", `"timeline": true`) + "," +
 			feature("weekly", "sum", "calendar week tz America/Argentina/Buenos_Aires starts sunday", `"timeline": true`) + "," +
 			feature("note", "last", "30d", `"timeline": false`) + "," + feature("cities", "count", "30d", `"shape": "categories", "per": "city"`) + `]}`,
 		"/v1/query": `{"at": 1532496076032, "results": [{"entity": {"user_id": "u7"}, "features": {` + answer("great", "1234567890.12") + "," +

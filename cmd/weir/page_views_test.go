@@ -121,7 +121,7 @@ func TestPageOfAnEntity(t *testing.T) {
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.75")
 	tab.Run(t, chromedp.Navigate(base+"/#/card/c7"))
 	shows(t, tab, "#entity-parts .note", `No feature has the key "card". The keys are device_id, user_id.`)
-	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{"/v1/features": `{"services": [], "streams": [], "features": [
+	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{"/v1/features": `{"services": [], "streams": [], "lists": [], "features": [
 		{"name": "a", "keys": [{"name": "user_id"}], "series": []}, {"name": "b", "keys": [{"name": "user_ip"}], "series": []}]}`})+"/#/user/u7"))
 	shows(t, tab, "#entity-parts .note", `No feature has the key "user". Did you mean user_id or user_ip?`)
 	tab.Run(t, chromedp.Click("#entity-parts .note a:last-child"))

@@ -57,9 +57,7 @@ func (l *tables) all() {
 var listKeys = []string{"topic", "type", "max_rows", "max_mib"}
 
 // listTypes are the types that the values of a list may have. Networks are texts.
-var listTypes = []string{value.String.String(), value.Int.String(), networkType}
-
-const networkType = "network"
+var listTypes = []string{value.String.String(), value.Int.String(), features.NetworkType}
 
 // list compiles a list: a table whose rows weir list writes.
 func (l *tables) list(d named) *features.Table {
@@ -76,12 +74,12 @@ func (l *tables) list(d named) *features.Table {
 	}
 	if w := words["type"]; w.given() {
 		l.oneOf(w, "type of a list", listTypes)
-		if w.text != networkType {
+		if w.text != features.NetworkType {
 			of, _ = value.ParseType(w.text)
 		}
 	}
 	t := features.NewList(d.name.text, topic.text, of)
-	t.Networks = words["type"].text == networkType
+	t.Networks = words["type"].text == features.NetworkType
 	t.MaxRows = l.bound(words["max_rows"], "max_rows", defaultMaxRows, maxMaxRows)
 	t.MaxBytes = int64(l.bound(words["max_mib"], "max_mib", defaultMaxMiB, maxMaxMiB)) << 20
 	return t

@@ -20,6 +20,7 @@ type Catalogue struct {
 	Features []Feature `json:"features"`
 	Services []Service `json:"services"`
 	Streams  []Stream  `json:"streams"`
+	Lists    []List    `json:"lists"`
 }
 
 // Feature describes one feature.
@@ -90,6 +91,12 @@ type Service struct {
 	Features []string `json:"features"`
 }
 
+// List is a list whose entries operators write.
+type List struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // of its values: string, int, network …
+}
+
 // Stream is a stream of events that features count.
 type Stream struct {
 	Name  string `json:"name"`
@@ -120,7 +127,7 @@ func New(r *features.Registry) Catalogue {
 			}
 		}
 	}
-	c := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}}
+	c := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}, Lists: []List{}}
 	for _, f := range r.Features {
 		c.Features = append(c.Features, describe(f, users))
 	}
@@ -133,6 +140,11 @@ func New(r *features.Registry) Catalogue {
 	}
 	for _, s := range r.Streams {
 		c.Streams = append(c.Streams, describeStream(s, r.Work(s), r.Enrichment(s)))
+	}
+	for _, t := range r.Tables {
+		if t.List {
+			c.Lists = append(c.Lists, List{t.Name, t.KeyType()})
+		}
 	}
 	return c
 }

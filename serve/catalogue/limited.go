@@ -2,9 +2,9 @@ package catalogue
 
 import "slices"
 
-// Of returns the part of the catalogue for some services: these, their features, and the streams of these features.
+// Of returns the part of the catalogue for some services: these, their features, and the streams of these features; and all lists.
 func (c Catalogue) Of(service func(name string) bool) Catalogue {
-	of := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}}
+	of := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}, Lists: c.Lists}
 	known, streams := map[string]bool{}, map[string]bool{}
 	for _, s := range c.Services {
 		if service(s.Name) {

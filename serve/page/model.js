@@ -3,7 +3,7 @@
 import { ask } from './api.js';
 
 // defined is the catalogue. It is empty until it has been read.
-export let defined = { features: [], services: [], streams: [] };
+export let defined = { features: [], services: [], streams: [], lists: [] };
 
 // load reads the catalogue. It throws the server's error, and then keeps what was read before.
 export async function load() {

@@ -7,13 +7,14 @@ import * as editor from './editor.js';
 import * as entity from './entity.js';
 import * as keys from './keys.js';
 import * as letters from './letters.js';
+import * as lists from './lists.js';
 import { defined, keysOf, load } from './model.js';
 import * as operations from './operations.js';
 import * as question from './question.js';
 import { current, go, toEntity } from './route.js';
 import * as start from './start.js';
 
-const titles = { start: 'Start', entity: 'Entity', ask: 'Ask', features: 'Features', editor: 'Editor', operations: 'Operations' };
+const titles = { start: 'Start', entity: 'Entity', ask: 'Ask', features: 'Features', lists: 'Lists', editor: 'Editor', operations: 'Operations' };
 const withoutCatalogue = ['editor', 'operations'];
 
 let turn = 0; // of the view that is shown
@@ -42,6 +43,7 @@ async function open() {
     case 'entity': return entity.show(named, parameters.get('at') ?? '', stale);
     case 'ask': return question.show(parameters);
     case 'features': return catalogue.show(parameters);
+    case 'lists': return lists.show(parameters);
     case 'start': return start.show(stale);
   }
 }
@@ -63,6 +65,7 @@ async function known(stale, view, named) {
   $('find-key').replaceChildren(...keys.map(key => el('option', { value: key }, key)));
   $('find-key').value = before.find(key => keys.includes(key)) ?? keys[0];
   $('find').hidden = false;
+  document.querySelector('nav [data-view=lists]').hidden = defined.lists.length === 0;
   return true;
 }
 
@@ -94,6 +97,7 @@ $('skip').addEventListener('click', event => {
 question.start();
 editor.start();
 letters.start();
+lists.start();
 keys.start();
 window.addEventListener('hashchange', open);
 open();

@@ -5,11 +5,12 @@
 //   #/user_id/u000123?at=1532496076032     all about an entity; further keys may follow
 //   #/ask?service=payment_risk&entity=…    a question
 //   #/features?words=…                     the catalogue
+//   #/lists?list=…                         the entries of a list
 //   #/editor?file=…                        a file of definitions
 //   #/operations                           the pipeline
 
 // views are those without an entity, by the first and only step of their path.
-const views = { '': 'start', ask: 'ask', features: 'features', editor: 'editor', operations: 'operations' };
+const views = { '': 'start', ask: 'ask', features: 'features', lists: 'lists', editor: 'editor', operations: 'operations' };
 
 // current returns the view of the URL with its parameters, undefined if there is no such view.
 export function current() {
