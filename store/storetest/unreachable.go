@@ -100,6 +100,9 @@ func testUnreachable(t *testing.T, open func(shards int) Parted) {
 			if lost := hung[shard]; lost != errors.Is(err, state.ErrUnavailable) || !lost && (err != nil || n != 4) {
 				t.Errorf("%s: %d events, error %v; want 4, or that they cannot be reached: %v", device, n, err, lost)
 			}
+			if alone, err := u.s.Read(t.Context(), []state.Read{{Series: events, Entity: device, First: 100, Last: 100}}); err != nil || errors.Is(alone[0].Err, state.ErrUnavailable) != hung[shard] {
+				t.Errorf("%s alone: error %v; want it about this device only, %v", device, err, hung[shard])
+			}
 		})
 		end()
 		u.apply(160, 200) // those that lag do not take what comes next, which would leave a hole

@@ -76,7 +76,9 @@ func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *st
 		}
 	}
 	if missing > 0 && missing == len(list) {
-		return nil, fmt.Errorf("read features: %w", s.engine.Down())
+		if err := s.engine.Down(); err != nil { // else others than these could be read
+			return nil, fmt.Errorf("read features: %w", err)
+		}
 	}
 	return answers, nil
 }
