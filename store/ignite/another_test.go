@@ -10,15 +10,19 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// A cache that Ignite's configuration has is refused where state would be lost in it: what empties a shard would empty others too, or
-// steps would be made in part.
+// A cache that Ignite's configuration has is refused where state would be lost in it: what empties a shard would empty others too,
+// steps would be made in part, or a part of a partition would be taken for all of it.
 func TestAnotherCache(t *testing.T) {
-	const transactional = `<property name="atomicityMode" value="TRANSACTIONAL"/>`
+	const (
+		transactional = `<property name="atomicityMode" value="TRANSACTIONAL"/>`
+		safe          = `<property name="partitionLossPolicy" value="READ_WRITE_SAFE"/>`
+	)
 	wrong := map[string]string{
-		"the cache exists, and does not have Ignite's own affinity with 1024 partitions": transactional + `<property name="affinity">
+		"the cache exists, and does not have Ignite's own affinity with 1024 partitions": transactional + safe + `<property name="affinity">
 			<bean class="org.apache.ignite.cache.affinity.rendezvous.RendezvousAffinityFunction"><property name="partitions" value="64"/></bean></property>`,
 		"the cache exists, and is not transactional and partitioned": "",
-		"": transactional,
+		"the cache exists, and its partition loss policy is not READ_WRITE_SAFE": transactional,
+		"": transactional + safe,
 	}
 	caches, names := map[string]string{}, map[string]string{}
 	for want, properties := range wrong {

@@ -31,6 +31,9 @@ type engine struct {
 	create func(ctx context.Context) error // makes the cache
 	hash   []byte                          // what hashes of entities are keyed with; nil for nothing
 
+	makes    atomic.Bool // the process makes the namespace, so it makes the cache again if a part of it is lost
+	remaking sync.Mutex
+
 	ahead   atomic.Int64 // of the clock of a node, in ms before that of the process
 	askedAt atomic.Int64 // when that was found out, in ns since 1970; 0 if never
 	asking  sync.Mutex
@@ -54,12 +57,37 @@ func (e *engine) id(k values.Key) thin.UUID {
 	return thin.UUID{High: high, Low: uint64(low)<<32 | uint64(last)}
 }
 
-// unavailable marks the error about a partition of which no copy is left.
-func unavailable(err error) error {
-	if e, ok := errors.AsType[*thin.Error](err); ok && strings.Contains(e.Message, "partition data has been lost") {
-		return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
+// failed marks the error of a request about a key as a state.ErrUnavailable if the key's partition is lost, or the nodes are in
+// different clusters.
+func (e *engine) failed(ctx context.Context, key thin.UUID, err error) error {
+	if _, split := errors.AsType[*thin.SplitError](err); !split && !thin.IsLost(err) {
+		return err
 	}
-	return err
+	if thin.IsLost(err) && e.makes.Load() {
+		err = cmp.Or(e.remake(context.WithoutCancel(ctx), key), err)
+	}
+	return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
+}
+
+// remake makes the cache again, empty, if the partition of a key is lost, and no node will bring it back from its disk: some node may
+// have a part of its values, as after an interrupted copy, so the state is read again from the log. Ignite has no request that
+// empties one partition.
+func (e *engine) remake(ctx context.Context, key thin.UUID) error {
+	if !e.remaking.TryLock() {
+		return nil
+	}
+	defer e.remaking.Unlock()
+	if _, err := e.cache.GetAll(ctx, []thin.UUID{key}); !thin.IsLost(err) { // another process was faster
+		return nil
+	}
+	durable, err := e.cache.Durable(ctx)
+	if err == nil && !durable {
+		err = e.cache.Destroy(ctx)
+	}
+	if err != nil || durable {
+		return err
+	}
+	return e.create(ctx)
 }
 
 func (e *engine) Read(ctx context.Context, keys []values.Key) []values.Value {
@@ -89,7 +117,7 @@ func (e *engine) Read(ctx context.Context, keys []values.Key) []values.Value {
 // readTogether reads some of the values that are to be found. If a partition is lost, each is read alone.
 func (e *engine) readTogether(ctx context.Context, of []int, ids []thin.UUID, found []values.Value) {
 	held, err := e.cache.GetAll(ctx, ids)
-	if err = unavailable(err); errors.Is(err, state.ErrUnavailable) && len(of) > 1 {
+	if thin.IsLost(err) && len(of) > 1 {
 		for i := range of {
 			e.readTogether(ctx, of[i:i+1], ids[i:i+1], found)
 		}
@@ -98,6 +126,7 @@ func (e *engine) readTogether(ctx context.Context, of []int, ids []thin.UUID, fo
 	if isNoCache(err) {
 		return
 	}
+	err = e.failed(ctx, ids[0], err)
 	for i, at := range of {
 		if found[at].Err = err; err == nil {
 			found[at].Bytes = held[i]
@@ -168,7 +197,7 @@ func (e *engine) Empty(ctx context.Context, shard int, begun func(record []byte)
 	if errors.Is(err, errBegun) {
 		return nil
 	}
-	return unavailable(err)
+	return e.failed(ctx, record, err)
 }
 
 // isRecord reports whether a key is that of a record, see id.
@@ -187,7 +216,7 @@ func (e *engine) retried(ctx context.Context, ids []thin.UUID, do func(tx *thin.
 		case isConflict(err):
 			// Another process goes on, so all do in the end.
 		default:
-			return unavailable(err)
+			return e.failed(ctx, ids[0], err)
 		}
 	}
 	return errConflicts

@@ -45,7 +45,7 @@ func newEngine(c *Config) *engine {
 	cache := c.Client.Cache(c.Namespace)
 	create := func(ctx context.Context) error {
 		err := cache.Create(ctx, c.Backups, c.Region)
-		if errors.Is(err, thin.ErrNotTransactional) || errors.Is(err, thin.ErrAffinity) {
+		if errors.Is(err, thin.ErrNotTransactional) || errors.Is(err, thin.ErrLossPolicy) || errors.Is(err, thin.ErrAffinity) {
 			err = fmt.Errorf("%w: %w", store.ErrLayout, err)
 		}
 		if err != nil {
@@ -65,8 +65,10 @@ func options(c *Config) values.Options {
 	return o
 }
 
-// Create makes the cache and the namespace if they do not exist.
+// Create makes the cache and the namespace if they do not exist. From then on, if all copies of a partition are lost and were in
+// memory alone, whoever meets it here makes the cache again, empty.
 func (s *Store) Create(ctx context.Context) error {
+	s.engine.makes.Store(true)
 	if err := s.engine.create(ctx); err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (s *Store) Backups(ctx context.Context) (backups int, known bool, err error
 }
 
 // History is that of the protocol. It is superseded once nodes join or leave, or a connection is opened: partitions may be other
-// nodes', or begin again, empty.
+// nodes', or the cache was made again, empty.
 func (s *Store) History(ctx context.Context) (*state.History, error) {
 	return s.HistoryWhile(ctx, s.config.Client.Changes)
 }

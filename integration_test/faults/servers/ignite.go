@@ -58,7 +58,7 @@ func (i *Ignite) AwaitCopies(k *Kit) {
 func (i *Ignite) moving(ctx context.Context) (copies int64, err error) {
 	for _, n := range i.Nodes {
 		client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: thin.Login{Timeout: 2 * time.Second}, Request: 2 * time.Second})
-		copies, err = client.Moving(ctx)
+		copies, err = client.Copies(ctx, "MOVING")
 		_ = client.Close()
 		if err == nil {
 			break

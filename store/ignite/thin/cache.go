@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,11 +57,11 @@ const (
 	partitioned   = 2
 	transactional = 0
 	fullSync      = 0
-	ignore        = 4
+	readWriteSafe = 2
 )
 
 // Create makes the cache if it does not exist: transactional, with a number of backups, in a data region, or the default one for "".
-// A write is confirmed once all copies have it. A partition that has lost all copies begins again, empty.
+// A write is confirmed once all copies have it. Of a partition that no node has in full any more, nothing is read or written (IsLost).
 func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 	_, err := c.client.request(ctx, UUID{}, opGetOrCreateCache, func(e *encoder) {
 		var properties encoder
@@ -76,7 +77,7 @@ func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 		property(propertyBackups).int(int32(backups))
 		property(propertyWriteSync).int(fullSync)
 		property(propertyReadFromBackup).bool(false)
-		property(propertyLossPolicy).int(ignore)
+		property(propertyLossPolicy).int(readWriteSafe)
 		if region != "" {
 			property(propertyRegion).string(region)
 		}
@@ -90,9 +91,11 @@ func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 	return c.check(ctx)
 }
 
-// The errors about a cache that somebody else has made: transactions are none in it, or the keys of a partition are elsewhere.
+// The errors about a cache that somebody else has made: transactions are none in it, a part of a partition would be taken for all of
+// it, or the keys of a partition are elsewhere.
 var (
 	ErrNotTransactional = errors.New("the cache exists, and is not transactional and partitioned")
+	ErrLossPolicy       = errors.New("the cache exists, and its partition loss policy is not READ_WRITE_SAFE")
 	ErrAffinity         = fmt.Errorf("the cache exists, and does not have Ignite's own affinity with %d partitions", Partitions)
 )
 
@@ -105,7 +108,7 @@ func (c *Cache) check(ctx context.Context) error {
 	return err
 }
 
-// Backups returns how many copies the cache has of each value beside the first. It fails if the cache has no transactions.
+// Backups returns how many copies the cache has of each value beside the first. It fails if the cache is not as Create makes it.
 func (c *Cache) Backups(ctx context.Context) (int, error) {
 	d, err := c.client.request(ctx, UUID{}, opConfiguration, func(e *encoder) { c.header(e, nil, 0) })
 	if err != nil {
@@ -116,8 +119,42 @@ func (c *Cache) Backups(ctx context.Context) (int, error) {
 	if d.err == nil && (atomicity != transactional || mode != partitioned) {
 		return 0, ErrNotTransactional
 	}
+	d.bool()   // copies are made when read
+	d.string() // data region
+	d.bool()   // expires eagerly
+	d.bool()   // statistics
+	d.string() // group
+	d.long()   // timeout of locks
+	d.int()    // concurrent operations
+	d.int()    // iterators
+	d.string() // name
+	d.bool()   // on the heap, too
+	if policy := d.int(); d.err == nil && policy != readWriteSafe {
+		return 0, ErrLossPolicy
+	}
 	return int(backups), d.err
 }
+
+// Durable reports whether nodes that are started again have the values that they had, on disk.
+func (c *Cache) Durable(ctx context.Context) (bool, error) {
+	d, err := c.client.request(ctx, UUID{}, opLogged, func(e *encoder) { e.string(c.name) })
+	return err == nil && d.bool(), cmp.Or(err, d.err)
+}
+
+// Destroy removes the cache.
+func (c *Cache) Destroy(ctx context.Context) error {
+	_, err := c.client.request(ctx, UUID{}, opDestroyCache, func(e *encoder) { e.int(c.id) })
+	return err
+}
+
+// IsLost reports whether an error is about a partition that no node has in full any more.
+func IsLost(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && lost.MatchString(e.Message)
+}
+
+// lost finds the messages of Ignite about that, of which there are several, and no code.
+var lost = regexp.MustCompile(`partition (data )?has been lost`)
 
 // ownerOf returns the node with the primary copy of a partition, as far as is known. After a change of the topology one request asks,
 // and others go on with what was known: any node can answer.

@@ -2,10 +2,11 @@
 // Protocol"), with what a store needs of it: values by key, transactions, SQL and scans. Keys are UUIDs and values arrays of bytes.
 //
 // A Client keeps a connection to each node that it is told of. Requests about a key go to the node that has it, which saves a hop;
-// any other node can answer them, too.
+// any other node can answer them, too. If the nodes are in different clusters, none is asked.
 package thin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -25,7 +26,9 @@ type Client struct {
 	config Config
 	nodes  []*node
 	// changes counts changes of the topology, and connections: caches then ask again where their partitions are.
-	changes atomic.Int64
+	changes    atomic.Int64
+	membership membership
+	closed     chan struct{}
 }
 
 // Changes counts the changes of the topology that nodes have told of, and the connections that were opened.
@@ -67,15 +70,16 @@ const retryAfter = time.Second
 
 // New returns a client. It connects when it is used.
 func New(c Config) *Client {
-	client := &Client{config: c}
+	client := &Client{config: c, closed: make(chan struct{})}
 	for _, address := range c.Addresses {
 		client.nodes = append(client.nodes, &node{address: address})
 	}
 	return client
 }
 
-// Close closes the connections.
+// Close closes the connections. It is called once.
 func (c *Client) Close() error {
+	close(c.closed)
 	for _, n := range c.nodes {
 		n.mu.Lock()
 		if n.conn != nil {
@@ -96,7 +100,7 @@ func (c *Client) connect(ctx context.Context, n *node) (*conn, error) {
 	if err := n.lately(); err != nil {
 		return nil, err
 	}
-	made, err := dial(ctx, n.address, &c.config.Login, func() { c.changes.Add(1) })
+	made, err := dial(ctx, n.address, &c.config.Login, c.changed)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.failed = err; err != nil {
@@ -104,32 +108,35 @@ func (c *Client) connect(ctx context.Context, n *node) (*conn, error) {
 		return nil, err
 	}
 	n.conn = made
-	c.changes.Add(1)
+	c.changed()
 	return made, nil
 }
 
-// to returns a connection to a node, or to any other one if that is unknown or cannot be reached. It connects only if there is none.
+// to returns a connection to a node, or to any other one if that is unknown or cannot be reached. It connects, to all, only if there
+// is none. It fails if the nodes are in different clusters.
 func (c *Client) to(ctx context.Context, id UUID) (*conn, error) {
-	var other *conn
-	for _, n := range c.nodes {
-		if found := n.usable(); found != nil && found.node == id {
-			return found, nil
-		} else if found != nil {
-			other = found
+	found := c.connected(id)
+	if found == nil {
+		c.Try(ctx)
+		if found = c.connected(id); found == nil {
+			return nil, cmp.Or(c.unreachable(), errNone)
 		}
 	}
-	if other != nil {
-		return other, nil
-	}
-	var errs []error
+	return found, c.whole(ctx)
+}
+
+var errNone = errors.New("all connections were lost")
+
+// connected returns the connection to a node, or to any other one, nil if there is none.
+func (c *Client) connected(id UUID) (other *conn) {
 	for _, n := range c.nodes {
-		made, err := c.connect(ctx, n)
-		if err == nil {
-			return made, nil
+		if found := n.usable(); found != nil {
+			if other = found; found.node == id {
+				break
+			}
 		}
-		errs = append(errs, err)
 	}
-	return nil, errors.Join(errs...)
+	return other
 }
 
 // Node is a node that a client is told of.
@@ -157,8 +164,11 @@ func (c *Client) Try(ctx context.Context) {
 	connecting.Wait()
 }
 
-// Down returns why no node can be reached; nil if one can, as far as is known. It makes no request.
-func (c *Client) Down() error {
+// Down returns why no node can be used; nil if one can, as far as is known. It makes no request.
+func (c *Client) Down() error { return cmp.Or(c.splitError(), c.unreachable()) }
+
+// unreachable returns why no node can be reached; nil if one can, as far as is known.
+func (c *Client) unreachable() error {
 	var errs []error
 	for _, n := range c.nodes {
 		n.mu.Lock()
@@ -186,7 +196,8 @@ func (c *Client) request(ctx context.Context, id UUID, op int16, body func(*enco
 		if lost, ok := errors.AsType[*LostError](err); ok && attempt == 0 && ctx.Err() == nil && lost != nil {
 			continue
 		}
-		return d, err
+		// A reply that tells of another topology may come from a node without which others have gone on.
+		return d, cmp.Or(c.whole(ctx), err)
 	}
 }
 
@@ -201,10 +212,10 @@ func (c *Client) Clock(ctx context.Context) (ms int64, within time.Duration, err
 	return ms, time.Since(began), d.err
 }
 
-// Moving returns how many copies of partitions, of all caches, are not complete yet: the cluster is moving them to nodes that have
-// joined, or in place of others that have left.
-func (c *Client) Moving(ctx context.Context) (copies int64, err error) {
-	d, err := c.query(ctx, "SELECT COUNT(*) FROM SYS.PARTITION_STATES WHERE STATE = 'MOVING'")
+// Copies returns how many copies of partitions, of all caches, are in a state of Ignite's: MOVING are not complete yet, since the
+// cluster is moving them to nodes that have joined, or in place of others that have left; of LOST ones none is complete any more.
+func (c *Client) Copies(ctx context.Context, state string) (copies int64, err error) {
+	d, err := c.query(ctx, "SELECT COUNT(*) FROM SYS.PARTITION_STATES WHERE STATE = '"+state+"'")
 	if err != nil {
 		return 0, err
 	}

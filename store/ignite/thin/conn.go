@@ -21,6 +21,7 @@ const (
 	opRemoveKeys       = 1018
 	opGetOrCreateCache = 1054
 	opConfiguration    = 1055
+	opDestroyCache     = 1056
 	opPartitions       = 1101
 	opScan             = 2000
 	opScanPage         = 2001
@@ -28,6 +29,8 @@ const (
 	opCloseResource    = 0
 	opTxStart          = 4000
 	opTxEnd            = 4001
+	opLogged           = 5003
+	opNodes            = 5100
 
 	versionMajor, versionMinor, versionPatch = 1, 7, 0
 	handshake                                = 1

@@ -40,6 +40,7 @@ func FuzzReplies(f *testing.F) {
 				return err
 			},
 			func(d *decoder) error { _, err := owners(d); return err },
+			func(d *decoder) error { _, err := nodes(d); return err },
 			func(d *decoder) error { _ = oneRow(d); d.timestamp(); return d.err },
 		} {
 			d := body

@@ -83,8 +83,14 @@ func TestRecordedMessages(t *testing.T) {
 	if at, _, err := c.Clock(ctx); err != nil || at < time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli() {
 		t.Errorf("the clock shows %d, error %v", at, err)
 	}
-	moving, err := c.Moving(ctx)
+	moving, err := c.Copies(ctx, "MOVING")
 	check("moving", moving, err, 0)
+	durable, err := cache.Durable(ctx)
+	check("on disk", durable, err, false)
+	check("destroy", nil, cache.Destroy(ctx), nil)
+	if _, err := cache.Backups(ctx); err == nil {
+		t.Error("the cache was destroyed, and is there")
+	}
 }
 
 // record passes on a connection to a node, and records its messages.

@@ -68,7 +68,8 @@ func (d *Deployment) AwaitReplicas(context.Context, time.Duration) ([]store.Copi
 	return nil, nil
 }
 
-// Watch logs nodes that no longer answer, or answer again, and checks that the namespace is still there, until the context ends.
+// Watch logs nodes that no longer answer, or answer again, and checks that the namespace is still there with all shards, until the
+// context ends.
 func (d *Deployment) Watch(ctx context.Context) {
 	const every = time.Second
 	known := map[string]bool{}
@@ -82,6 +83,7 @@ func (d *Deployment) Watch(ctx context.Context) {
 		}
 		d.client.Try(ctx)
 		_ = d.CheckLayout(ctx) // Ready reports its error
+		_, _ = d.Clock(ctx)    // reads of all shards, so that who writes begins again with what is lost, without events too
 		for _, n := range d.client.Nodes() {
 			switch {
 			case n.Err != nil && !known[n.Address]:
@@ -122,22 +124,28 @@ func Check(ctx context.Context, cfg *config.Config) (f doctor.Findings) {
 	}
 	defer d.Close()
 	d.client.Try(ctx)
+	answers := false
 	for _, n := range d.client.Nodes() {
 		if n.Err != nil {
 			add(doctor.Fail, "ignite "+n.Address, reworded.Connection(n.Err).Error())
 			continue
 		}
 		add(doctor.OK, "ignite "+n.Address, "answers")
+		answers = true
 	}
-	if d.client.Down() != nil {
+	if !answers {
 		return f
 	}
 	if _, _, err := d.client.Clock(ctx); err != nil {
 		add(doctor.Fail, "ignite", reworded.Connection(err).Error())
 		return f
 	}
-	if copies, err := d.client.Moving(ctx); err == nil && copies > 0 { // a node that has just started may not know
+	if copies, err := d.client.Copies(ctx, "MOVING"); err == nil && copies > 0 { // a node that has just started may not know
 		add(doctor.Warn, "ignite", fmt.Sprintf("copies of partitions that are not complete yet: %d; stop no node until they are", copies))
+	}
+	if copies, err := d.client.Copies(ctx, "LOST"); err == nil && copies > 0 {
+		add(doctor.Fail, "ignite", fmt.Sprintf("copies of partitions of which none is complete any more: %d; a processor begins again with those "+
+			"in memory; of those on disk, start all nodes, and then reset the lost partitions with control.sh", copies))
 	}
 	if err := d.Adopt(ctx); err != nil {
 		add(doctor.Fail, "layout", err.Error())
@@ -148,7 +156,7 @@ func Check(ctx context.Context, cfg *config.Config) (f doctor.Findings) {
 	case err != nil:
 		add(doctor.Fail, "backups", err.Error())
 	case known && backups == 0:
-		add(doctor.Warn, "backups", "there are none: the state that a node has is read again from the log if it dies")
+		add(doctor.Warn, "backups", "there are none: all state is read again from the log if a node dies")
 	case known:
 		add(doctor.OK, "backups", fmt.Sprintf("%d of each value", backups))
 	}

@@ -1,8 +1,12 @@
 package igniteconn
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,7 +113,7 @@ func TestSecured(t *testing.T) {
 func TestBackups(t *testing.T) {
 	c := ignitetest.Shared(t)
 	for backups, want := range map[int]doctor.Finding{
-		0: {Verdict: doctor.Warn, Subject: "backups", Found: "there are none: the state that a node has is read again from the log if it dies"},
+		0: {Verdict: doctor.Warn, Subject: "backups", Found: "there are none: all state is read again from the log if a node dies"},
 		2: {Verdict: doctor.OK, Subject: "backups", Found: "2 of each value"},
 	} {
 		cfg := settings(t, c)
@@ -125,4 +129,44 @@ func TestBackups(t *testing.T) {
 			t.Errorf("with %d backups: got %+v, want the end %+v", backups, found, want)
 		}
 	}
+}
+
+// The doctor says which nodes are in different clusters.
+func TestTwoClusters(t *testing.T) {
+	cfg := settings(t, ignitetest.Shared(t))
+	cfg.Ignite.Addresses = append(cfg.Ignite.Addresses, ignitetest.New(t, 1).Addresses()...)
+	slices.Sort(cfg.Ignite.Addresses)
+	want := fmt.Sprintf("these nodes are in different clusters: %s | %s. ", cfg.Ignite.Addresses[0], cfg.Ignite.Addresses[1])
+	if wrong := failure(t, cfg); !strings.HasPrefix(wrong, want) {
+		t.Errorf("doctor says %q, want %q", wrong, want)
+	}
+}
+
+// When a node dies and no other one has copies, the doctor says that, until a process that writes has begun again, without any event.
+func TestNoCopyIsLeft(t *testing.T) {
+	c := ignitetest.New(t, 2)
+	cfg := settings(t, c)
+	cfg.Shards, cfg.Ignite.Backups = 64, 0
+	d := open(t, cfg)
+	if err := d.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Nodes[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Ignite.Addresses = cfg.Ignite.Addresses[:1] // the other one is not asked for
+	const want = "copies of partitions of which none is complete any more: "
+	testkit.Eventually(t, time.Minute, "partitions are lost", func() (bool, string) {
+		wrong := failure(t, cfg)
+		return strings.HasPrefix(wrong, want), wrong
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { d.Watch(ctx) })
+	defer watching.Wait()
+	defer cancel()
+	testkit.Eventually(t, time.Minute, "the cache was made again", func() (bool, string) {
+		wrong := failure(t, cfg)
+		return wrong == "", wrong
+	})
 }
