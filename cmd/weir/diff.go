@@ -20,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
-	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
@@ -61,9 +60,9 @@ With --backfill it asks Kafka how many records must be read to fill the new stat
 estimates how long that takes. It reads no records. Kafka and backfill.rate are those
 of --config.
 
-With --memory it counts the entities in Redis by the names of their keys, of at most
-100,000 keys of each master, and estimates how much memory the change takes for that
-many. It reads no state. Redis and the namespace are those of --config.
+With --memory it counts the entities of at most 100,000 keys, of each Redis master or
+of Ignite, and estimates how much memory the change takes for that many. The store and
+the namespace are those of --config.
 
 The exit code is 2 if a feature of a service would lose its state: it starts over or
 is gone. The command cannot know which features are asked for by name only.`,
@@ -115,9 +114,9 @@ is gone. The command cannot know which features are asked for by name only.`,
 	flags := cmd.Flags()
 	out.flag(cmd)
 	flags.BoolVar(&fills, "backfill", false, "ask Kafka how long filling the new state takes")
-	flags.BoolVar(&memory, "memory", false, "count the entities in Redis, and estimate the memory that the change takes")
+	flags.BoolVar(&memory, "memory", false, "count the entities in the store, and estimate the memory that the change takes")
 	server.add(flags)
-	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for servers, Kafka, Redis and Git")
+	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for servers, Kafka, the store and Git")
 	return cmd
 }
 
@@ -152,26 +151,21 @@ func estimateBackfill(ctx context.Context, cfg *config.Config, before, after *fe
 	return b, nil
 }
 
-// countedKeys is how many keys of a master are looked at, about a second.
+// countedKeys is how many keys of a server are looked at, about a second.
 const countedKeys = 100_000
 
 // estimateMemory estimates what the change costs at the current number of entities.
 func estimateMemory(ctx context.Context, cfg *config.Config, before, after *features.Registry) (*diff.Memory, error) {
-	if err := onRedis(cfg, "multiply what weir explain says of an entity by their number"); err != nil {
-		return nil, fmt.Errorf("--memory: %w", err)
-	}
-	redis, err := redisconn.Open(cfg, true, noLog)
-	if err != nil {
-		return nil, err
-	}
-	defer redis.Close()
-	found, err := redis.Store().CountKeys(ctx, countedKeys)
+	held, err := adopted(ctx, cfg, openStore)
 	if err != nil {
 		return nil, fmt.Errorf("--memory: %w", err)
 	}
-	m := diff.MemoryOf(before, after, found.Groups)
-	m.Keys, m.Looked = found.Keys, found.Looked
-	return m, nil
+	defer held.Close()
+	found, err := held.CountKeys(ctx, countedKeys)
+	if err != nil {
+		return nil, fmt.Errorf("--memory: %w", err)
+	}
+	return diff.MemoryOf(before, after, held.Name(), &found), nil
 }
 
 // definitionsAt loads definitions from a server if the name is a URL, else from a path or, if there

@@ -232,7 +232,7 @@ func TestDiffBackfill(t *testing.T) {
 	}
 }
 
-// weir diff --memory counts entities in Redis.
+// weir diff --memory counts entities in the store.
 func TestDiffMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -262,7 +262,7 @@ func TestDiffMemory(t *testing.T) {
 		t.Errorf("the memory is not estimated: error %v, output\n%s", err, out)
 	}
 	_, err = weir(t, "diff", old, wanted, "--memory", "--timeout", "5s", "--redis.addresses", "127.0.0.1:1")
-	if err == nil || exitCode(err) != 1 || !strings.HasPrefix(message(err), "weir: --memory: ask for the number of keys: ") {
+	if err == nil || exitCode(err) != 1 || !strings.HasPrefix(message(err), `weir: --memory: read the layout of namespace "weir": `) {
 		t.Errorf("without Redis: %v", message(err))
 	}
 }

@@ -44,7 +44,7 @@ for two copies of the state.`,
 		if err != nil {
 			return err
 		}
-		if err := onRedis(cfg, "replay everything into another namespace, with as many shards"); err != nil {
+		if err := onRedis(cfg, "begin another namespace with as many shards as you want, and replay everything into it"); err != nil {
 			return err
 		}
 		client, err := redisconn.Client(cfg)

@@ -12,7 +12,8 @@ import (
 
 // Memory is what the change costs at the current number of entities.
 type Memory struct {
-	// Keys is how many keys Redis has, and Looked at how many of them the entities were counted.
+	Store string `json:"store"`
+	// Keys is how many keys the store has, and Looked at how many of them the entities were counted.
 	Keys     int64     `json:"keys"`
 	Looked   int64     `json:"looked_at"`
 	Entities []Counted `json:"entities"` // whose estimated bytes change, by fields
@@ -33,33 +34,33 @@ type Counted struct {
 	Most     int64 `json:"bytes_most"`
 }
 
-// MemoryOf computes what the change costs, given the number of keys by group.
-func MemoryOf(before, after *features.Registry, groups map[string]int64) *Memory {
-	m := &Memory{Entities: []Counted{}}
+// MemoryOf computes what the change costs, given how many keys were found in a store of some name.
+func MemoryOf(before, after *features.Registry, store string, found *state.KeyCount) *Memory {
+	m := &Memory{Store: store, Keys: found.Keys, Looked: found.Looked, Entities: []Counted{}}
 	was := map[string]cost.Entity{}
 	for _, e := range cost.Explain(before).Entities {
 		was[strings.Join(e.By, "+")] = e
 	}
 	for _, is := range cost.Explain(after).Entities {
-		m.add(was[strings.Join(is.By, "+")], is, after.Series, groups)
+		m.add(was[strings.Join(is.By, "+")], is, after.Series, found)
 		delete(was, strings.Join(is.By, "+"))
 	}
 	for _, gone := range was {
-		m.add(gone, cost.Entity{By: gone.By}, before.Series, groups)
+		m.add(gone, cost.Entity{By: gone.By}, before.Series, found)
 	}
 	slices.SortFunc(m.Entities, func(a, b Counted) int { return slices.Compare(a.By, b.By) })
 	return m
 }
 
 // add adds the entities with some fields, unless their cost stays the same.
-func (m *Memory) add(was, is cost.Entity, series []*state.Series, groups map[string]int64) {
+func (m *Memory) add(was, is cost.Entity, series []*state.Series, found *state.KeyCount) {
 	if was.BytesOnce == is.BytesOnce && was.BytesFull == is.BytesFull {
 		return
 	}
 	c := Counted{By: is.By}
 	for _, s := range series {
 		if slices.Equal(s.By, c.By) {
-			c.Entities, c.Embedded = max(c.Entities, groups[s.Group]), c.Embedded || s.Parent != ""
+			c.Entities, c.Embedded = max(c.Entities, found.Groups[s.Group]), c.Embedded || found.Embeds && s.Parent != ""
 		}
 	}
 	if !c.Embedded {
@@ -72,9 +73,9 @@ func (m *Memory) add(was, is cost.Entity, series []*state.Series, groups map[str
 
 // writeText writes the memory as text.
 func (m *Memory) writeText(out *strings.Builder) {
-	source := fmt.Sprintf("entities counted by their keys in Redis, all %d", m.Keys)
+	source := fmt.Sprintf("entities counted by their keys in %s, all %d", m.Store, m.Keys)
 	if m.Looked < m.Keys {
-		source = fmt.Sprintf("entities estimated from %d of the %d keys in Redis", m.Looked, m.Keys)
+		source = fmt.Sprintf("entities estimated from %d of the %d keys in %s", m.Looked, m.Keys, m.Store)
 	}
 	fmt.Fprintf(out, "memory, %s; bytes estimated as above\n", source)
 	for _, c := range m.Entities {
@@ -83,7 +84,7 @@ func (m *Memory) writeText(out *strings.Builder) {
 		case c.Embedded:
 			fmt.Fprintf(out, "  %s: not known: %d have keys of their own, the others are in the keys of %s\n", by, c.Entities, c.By[0])
 		case c.Entities == 0:
-			fmt.Fprintf(out, "  %s: not known: Redis has none yet\n", by)
+			fmt.Fprintf(out, "  %s: not known: %s has none yet\n", by, m.Store)
 		default:
 			fmt.Fprintf(out, "  %s: %s for %d entities\n", by, growth(c.Least, c.Most), c.Entities)
 		}

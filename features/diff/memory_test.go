@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/weir-stream/weir/state"
 )
 
 // The memory of a change is the memory per entity times the entities in Redis. If their number is not known, it says
@@ -16,6 +18,7 @@ func TestMemory(t *testing.T) {
   devices: COUNT(7d, pay, device)
 `, 1))
 	groups := map[string]int64{}
+	found := &state.KeyCount{Groups: groups, Keys: 5000, Looked: 1000, Embeds: true}
 	for _, s := range wanted.Series {
 		switch strings.Join(s.By, "+") {
 		case "user":
@@ -24,7 +27,7 @@ func TestMemory(t *testing.T) {
 			groups[s.Group] = 7
 		}
 	}
-	m := MemoryOf(old, wanted, groups)
+	m := MemoryOf(old, wanted, "Redis", found)
 	costs := Of(old, wanted).Cost
 	grows := func(what string) (bytes int64) {
 		for _, c := range costs {
@@ -37,7 +40,6 @@ func TestMemory(t *testing.T) {
 	if least, most := grows("bytes of an entity user, met once"), grows("bytes of an entity user, full"); least == 0 || m.Least != least<<20 || m.Most != most<<20 {
 		t.Errorf("%d to %d bytes for a user: got %+v, want them times 2^20", least, most, m)
 	}
-	m.Keys, m.Looked = 5000, 1000
 	var text strings.Builder
 	if err := (&Difference{Memory: m}).WriteText(&text); err != nil {
 		t.Fatal(err)
@@ -51,13 +53,22 @@ func TestMemory(t *testing.T) {
 	if text.String() != want {
 		t.Errorf("got  %s\nwant %s", text.String(), want)
 	}
-	back := MemoryOf(wanted, old, groups)
+	back := MemoryOf(wanted, old, "Redis", found)
 	if back.Most != -m.Least || back.Least != -m.Most {
 		t.Errorf("the opposite change takes %+v, want the opposite of %+v", back, m)
 	}
+	found.Embeds = false
 	text.Reset()
-	none := MemoryOf(old, old, groups)
-	none.Keys, none.Looked = 7, 7
+	if err := (&Difference{Memory: MemoryOf(old, wanted, "Ignite", found)}).WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"of the 5000 keys in Ignite;", "  device: not known: Ignite has none yet\n", " for 7 entities\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("got  %s\nwant %s", text.String(), want)
+		}
+	}
+	text.Reset()
+	none := MemoryOf(old, old, "Redis", &state.KeyCount{Keys: 7, Looked: 7})
 	if err := (&Difference{Memory: none}).WriteText(&text); err != nil || text.String() != "memory, entities counted by their keys in Redis, all 7; bytes estimated as above\n  nothing changes\n" {
 		t.Errorf("without a change: error %v, output\n%s", err, text.String())
 	}

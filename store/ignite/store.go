@@ -104,37 +104,71 @@ func (s *Store) Inspect(ctx context.Context, series *state.Series, entity string
 func (s *Store) Greatest(ctx context.Context, most int, patience time.Duration) (found state.LongKeys, err error) {
 	found.Hashed = s.config.HashKey != nil
 	end := time.Now().Add(patience)
+	found.All, err = s.walk(ctx, func(k state.LongKey) bool {
+		found.Looked++
+		if found.Keys = append(found.Keys, k); len(found.Keys) > 2*most {
+			found.Keys = longest(found.Keys, most)
+		}
+		return time.Now().Before(end)
+	})
+	found.Keys = longest(found.Keys, most)
+	return found, err
+}
+
+func longest(keys []state.LongKey, most int) []state.LongKey {
+	slices.SortFunc(keys, func(a, b state.LongKey) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) })
+	return keys[:min(most, len(keys))]
+}
+
+// CountKeys counts the values with state by group. It looks at about `most` of them: they are in the order of their hashes, so
+// they are a fair sample.
+func (s *Store) CountKeys(ctx context.Context, most int64) (state.KeyCount, error) {
+	found := state.KeyCount{Groups: map[string]int64{}}
+	size, err := s.engine.cache.Size(ctx)
+	if isNoCache(err) {
+		return found, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("ask for the number of values: %w", err)
+	}
+	all, err := s.walk(ctx, func(k state.LongKey) bool {
+		found.Looked++
+		found.Groups[k.Group]++
+		return found.Looked < most
+	})
+	if err != nil {
+		return found, fmt.Errorf("walk over the values: %w", err)
+	}
+	if found.Keys = found.Looked; !all {
+		found.Keys = max(size, found.Looked)
+		for group, n := range found.Groups {
+			found.Groups[group] = n * found.Keys / found.Looked
+		}
+	}
+	return found, nil
+}
+
+// walk visits all values with state until visit returns false.
+func (s *Store) walk(ctx context.Context, visit func(state.LongKey) bool) (all bool, err error) {
 	for shard := range s.Shards() {
 		err := s.engine.cache.Scan(ctx, s.engine.id(values.Key{Shard: shard}).Partition(), func(e thin.Entry) error {
 			group, entity, err := values.Owner(e.Value)
 			if err != nil {
 				return nil //nolint:nilerr // a record, or a value of somebody else
 			}
-			found.Looked++
-			found.Keys = append(found.Keys, state.LongKey{Key: e.Key.String(), Group: group, Entity: entity, Bytes: int64(len(e.Value)), Shard: shard})
-			if len(found.Keys) > 2*most {
-				found.Keys = longest(found.Keys, most)
-			}
-			if time.Now().After(end) {
-				return errPatience
+			if !visit(state.LongKey{Key: e.Key.String(), Group: group, Entity: entity, Bytes: int64(len(e.Value)), Shard: shard}) {
+				return errEnough
 			}
 			return nil
 		})
+		if errors.Is(err, errEnough) {
+			return false, nil
+		}
 		if err != nil {
-			found.Keys = longest(found.Keys, most)
-			if errors.Is(err, errPatience) {
-				err = nil
-			}
-			return found, err
+			return false, err
 		}
 	}
-	found.Keys, found.All = longest(found.Keys, most), true
-	return found, nil
+	return true, nil
 }
 
-var errPatience = errors.New("it takes too long")
-
-func longest(keys []state.LongKey, most int) []state.LongKey {
-	slices.SortFunc(keys, func(a, b state.LongKey) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) })
-	return keys[:min(most, len(keys))]
-}
+var errEnough = errors.New("the walk has seen enough")

@@ -407,6 +407,11 @@ func (n *Namespace) Greatest(ctx context.Context, most int, patience time.Durati
 	return n.Store().Greatest(ctx, most, patience)
 }
 
+// CountKeys is that of the present store.
+func (n *Namespace) CountKeys(ctx context.Context, most int64) (state.KeyCount, error) {
+	return n.Store().CountKeys(ctx, most)
+}
+
 // Unavailable is that of the present store.
 func (n *Namespace) Unavailable(ctx context.Context) []unavailableMaster {
 	return n.Store().Unavailable(ctx)

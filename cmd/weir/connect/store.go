@@ -48,6 +48,8 @@ type Store interface {
 	// Greatest lists the longest keys, longest first, at most that many, of those that it looks at
 	// while its patience lasts. An error with keys is that of a part of the store.
 	Greatest(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
+	// CountKeys counts the keys with state by group. Of a server with more than `most` keys it looks at about as many.
+	CountKeys(ctx context.Context, most int64) (state.KeyCount, error)
 	// Inspect reads the state of an entity in the group of a series, unchanged.
 	Inspect(ctx context.Context, series *state.Series, entity string) (packed.Held, error)
 	// ShardProgress reads the record of a shard.

@@ -51,6 +51,10 @@ func (*another) Greatest(context.Context, int, time.Duration) (state.LongKeys, e
 	return state.LongKeys{Looked: 1, All: true, Keys: []state.LongKey{{Key: "k", Group: "g", Entity: "u1", Bytes: 7}}}, nil
 }
 
+func (*another) CountKeys(context.Context, int64) (state.KeyCount, error) {
+	return state.KeyCount{}, nil
+}
+
 // onAnother is a node that runs on another store, with no Redis at all.
 type onAnother struct {
 	*Node

@@ -357,6 +357,20 @@ func (t *Tx) End(ctx context.Context, commit bool) error {
 	return err
 }
 
+// Size returns how many values the cache has, without their copies.
+func (c *Cache) Size(ctx context.Context) (int64, error) {
+	const primary = 2
+	d, err := c.client.request(ctx, UUID{}, opSize, func(e *encoder) {
+		c.header(e, nil, 0)
+		e.int(1)
+		e.byte(primary)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return d.long(), d.err
+}
+
 // Scan visits the values of a partition, as they are when they are read. It ends when visit returns an error, with that.
 func (c *Cache) Scan(ctx context.Context, partition int, visit func(Entry) error) error {
 	const page = 256

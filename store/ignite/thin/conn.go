@@ -19,6 +19,7 @@ const (
 	opPutAll           = 1004
 	opGetAll           = 1003
 	opRemoveKeys       = 1018
+	opSize             = 1020
 	opGetOrCreateCache = 1054
 	opConfiguration    = 1055
 	opDestroyCache     = 1056

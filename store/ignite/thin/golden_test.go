@@ -70,6 +70,8 @@ func TestRecordedMessages(t *testing.T) {
 	check("commit", nil, tx.End(ctx, true), nil)
 	held, err = cache.GetAll(ctx, []thin.UUID{{High: 1 << 63, Low: 6}, {Low: 7}, {Low: 5}})
 	check("get", held, err, [][]byte{{}, nil, []byte("five")})
+	size, err := cache.Size(ctx)
+	check("size", size, err, 2)
 	var scanned []thin.Entry
 	err = cache.Scan(ctx, thin.UUID{Low: 5}.Partition(), func(e thin.Entry) error {
 		scanned = append(scanned, e)

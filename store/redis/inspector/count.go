@@ -8,21 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// KeyCount is the number of keys of a namespace, by group.
-type KeyCount struct {
-	Groups map[string]int64
-	// Keys is the number of all keys of the masters, of any namespace, and Looked the number of keys that were looked
-	// at. If Looked is less, the groups' numbers are estimates.
-	Keys, Looked int64
-}
-
 // CountKeys counts the keys of a namespace by group. Of a master with more than `most` keys it looks at about as many.
 // SCAN returns them in the order of their hashes, so they are a fair sample. It reads only the names of keys.
-func (s *Inspector) CountKeys(ctx context.Context, most int64) (KeyCount, error) {
-	all := KeyCount{Groups: map[string]int64{}}
+func (s *Inspector) CountKeys(ctx context.Context, most int64) (state.KeyCount, error) {
+	all := state.KeyCount{Groups: map[string]int64{}, Embeds: true}
 	var mu sync.Mutex // masters are scanned concurrently
 	count := func(ctx context.Context, c redis.Cmdable) error {
 		keys, err := c.DBSize(ctx).Result()
