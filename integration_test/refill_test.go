@@ -174,7 +174,7 @@ func (d *damager) drop(store inspect.Dropper, scope inspect.Scope) error {
 		return err
 	}
 	scope.Refill = &refill.Config{
-		Config:         scan.Config{Transport: d.scene.kafka.Transport.(*kafka.Transport), Brokers: d.scene.broker.Addrs(), Patience: time.Minute},
+		Config:         scan.Config{Transport: d.scene.kafka.Transport.(*kafka.Transport), Bootstrap: kafka.TCP(d.scene.broker.Addrs()...), Patience: time.Minute},
 		MaxRecordBytes: 1 << 20,
 	}
 	dropped, err := inspect.Drop(ctx, store, d.scene.registry.Keeping(plan, history), scope)

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/backfill"
-	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
 // index is the content of the dead-letter topic, without the original records.
@@ -25,7 +25,7 @@ type index struct {
 // newIndex reads the topic.
 func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error) {
 	x := emptyIndex(topic)
-	err := topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
+	err := topic.read(ctx, func(at RecordID, rec *record.Record) error {
 		x.add(at, rec, filter, false)
 		return nil
 	})
@@ -42,7 +42,7 @@ func emptyIndex(topic *Topic) *index {
 
 // add adds a record of the topic. It returns the letter if the filter selects it, and fills it if it is to be whole.
 // Without a seal that proves it, a record neither says what was replayed or skipped, nor is it a copy of another letter.
-func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter, whole bool) {
+func (x *index) add(at RecordID, rec *record.Record, filter *Filter, whole bool) {
 	ours, others := x.topic.unseal(rec)
 	if _, ok := ours.Last(backfill.HeaderSkipped); ok {
 		var s backfill.Skipped
@@ -117,7 +117,7 @@ func Find(ctx context.Context, topic *Topic, id RecordID) ([]*Letter, error) {
 	for _, l := range x.letters {
 		wanted[l.At] = l
 	}
-	err = topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
+	err = topic.read(ctx, func(at RecordID, rec *record.Record) error {
 		if l := wanted[at]; l != nil {
 			_, others := topic.unseal(rec)
 			l.fill(rec, others)

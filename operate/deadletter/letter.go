@@ -9,7 +9,6 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline"
-	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -98,7 +97,7 @@ func (l *Letter) event() event { return event{l.Source, l.Timestamp, l.Namespace
 
 // parse parses a record of the dead-letter topic with the headers that Weir has written, see record.Unseal. It is a
 // letter, a receipt for the letters of an event, or neither. A letter without a seal has the last headers of their names.
-func parse(at RecordID, rec *fetch.Record, ours record.HeaderList) (letter *Letter, receipt event) {
+func parse(at RecordID, rec *record.Record, ours record.HeaderList) (letter *Letter, receipt event) {
 	last := func(key string) string {
 		value, ok := ours.Last(key)
 		if ours == nil && !ok {
@@ -147,7 +146,7 @@ func copies(ours []record.Header, source RecordID) (list []*record.Copy) {
 
 // fill sets the original record, which is copied. Its own headers, others than Weir's, have their own names again. Those
 // of a letter without a seal are those before the reason.
-func (l *Letter) fill(rec *fetch.Record, others []record.Header) {
+func (l *Letter) fill(rec *record.Record, others []record.Header) {
 	l.Key, l.Value = bytes.Clone(rec.Key), bytes.Clone(rec.Value)
 	if !l.Sealed {
 		for i, h := range slices.Backward(others) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/features/record"
 )
 
 const (
@@ -49,7 +49,7 @@ func newest(ctx context.Context, topic *Topic, filter *Filter, most, bytes int) 
 // read.
 func last(ctx context.Context, topic *Topic, filter *Filter, offsets int64, bytes int) (*index, error) {
 	x := emptyIndex(topic)
-	err := topic.readNewest(ctx, offsets, func(at RecordID, rec *fetch.Record) error {
+	err := topic.readNewest(ctx, offsets, func(at RecordID, rec *record.Record) error {
 		if bytes -= len(rec.Key) + len(rec.Value); bytes < 0 {
 			return errTooLarge
 		}

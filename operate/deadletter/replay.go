@@ -10,7 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
 // Replay writes the original records of dead letters back to their topics, into the partitions they came from. Each copy
@@ -98,7 +97,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	if w.most == 0 {
 		w.most = maxLetters
 	}
-	err = r.Topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
+	err = r.Topic.read(ctx, func(at RecordID, rec *record.Record) error {
 		l := p.chosen[at]
 		if l == nil {
 			return nil

@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/backfill"
+	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -268,6 +270,21 @@ func TestReadWaitsForOpenTransactions(t *testing.T) {
 	_, err = List(f.context(), missing, &Filter{})
 	if err == nil || !strings.HasPrefix(err.Error(), "topic no-such-topic: ") {
 		t.Errorf("a missing topic: got error %v", err)
+	}
+}
+
+// A batch of the topic that is damaged may have receipts, so nothing is done without it. What retention removes meanwhile has none
+// of what is left.
+func TestDamagedBatch(t *testing.T) {
+	v := &visitor{visit: func(RecordID, *record.Record) error { return nil }}
+	v.Lost(state.Partition{}, 1, nil)
+	if err := v.Record(&record.Record{}); err != nil {
+		t.Errorf("after records that were removed: error %v", err)
+	}
+	damaged := &fetch.CorruptError{Reason: fetch.ErrChecksum}
+	v.Lost(state.Partition{}, 1, damaged)
+	if err := v.Record(&record.Record{}); err != damaged || v.err != damaged {
+		t.Errorf("after a damaged batch: error %v, and in the end %v", err, v.err)
 	}
 }
 

@@ -205,7 +205,7 @@ func (h hooked) Refill(ctx context.Context, held packed.Held, r inspector.Refill
 
 func (l *log) refill(scope Scope) ([]Dropped, error) {
 	scope.Refill = &refill.Config{
-		Config: scan.Config{Transport: l.transport, Brokers: l.brokers, Patience: 2 * time.Second}, MaxRecordBytes: 1 << 20,
+		Config: scan.Config{Transport: l.transport, Bootstrap: kafka.TCP(l.brokers...), Patience: 2 * time.Second}, MaxRecordBytes: 1 << 20,
 	}
 	return Drop(l.t.Context(), hooked{l.store, l}, l.registry, scope)
 }

@@ -156,7 +156,7 @@ func (l *Log) remember(of *record.Record) error {
 }
 
 // Lost records a batch that cannot be decoded.
-func (l *Log) Lost(p state.Partition, timestamp int64) {
+func (l *Log) Lost(p state.Partition, timestamp int64, _ error) {
 	l.LostUntil[p.Topic] = max(l.LostUntil[p.Topic], timestamp)
 }
 

@@ -78,7 +78,7 @@ func TestTLSAndSASL(t *testing.T) {
 		transport := cfg.Transport.(*kafka.Transport)
 		transport.TLS, transport.SASL = client, plain.Mechanism{Username: "reader", Password: "wrong"}
 	})
-	_, err := refused.Offsets(testContext(t), "t", 0)
+	_, err := refused.offsets(testContext(t), "t", 0)
 	if err == nil || !strings.HasPrefix(err.Error(), "fetch: metadata: ") {
 		t.Errorf("error %v, want one about metadata", err)
 	}

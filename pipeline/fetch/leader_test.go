@@ -317,20 +317,20 @@ func TestOffsetsErrors(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(4, "t"))
 	produce(t, newClient(t, c), numbered("t", 3, 0, 5)...)
 	p := newPoller(t, c)
-	got, err := p.Offsets(testContext(t), "t", 0, 1, 2, 3)
-	if diff := cmp.Diff(map[int32]Range{0: {}, 1: {}, 2: {}, 3: {0, 5}}, got); diff != "" || err != nil {
+	got, err := p.offsets(testContext(t), "t", 0, 1, 2, 3)
+	if diff := cmp.Diff(map[int32]span{0: {}, 1: {}, 2: {}, 3: {0, 5}}, got, cmp.AllowUnexported(span{})); diff != "" || err != nil {
 		t.Errorf("offsets (-want +got):\n%s%v", diff, err)
 	}
-	_, err = p.Offsets(testContext(t), "t", 4)
+	_, err = p.offsets(testContext(t), "t", 4)
 	if want := "fetch: offsets of t/4: there is no such partition"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	_, err = p.Offsets(testContext(t), "none", 0)
+	_, err = p.offsets(testContext(t), "none", 0)
 	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
 		t.Errorf("error %v, want %v", err, kafka.UnknownTopicOrPartition)
 	}
 	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: "t", Err: kerr.NotLeaderForPartition})
-	_, err = p.Offsets(testContext(t), "t", 0)
+	_, err = p.offsets(testContext(t), "t", 0)
 	if !errors.Is(err, kafka.NotLeaderForPartition) {
 		t.Errorf("error %v, want %v", err, kafka.NotLeaderForPartition)
 	}

@@ -144,27 +144,3 @@ func (p *Poller) Since(ctx context.Context, partitions []state.Partition, logs [
 	}
 	return found
 }
-
-// Range is the offsets that a partition holds: from Start up to but not including End.
-type Range struct{ Start, End int64 }
-
-// Offsets looks up the current offsets of partitions of a topic. End is the last stable offset under ReadCommitted,
-// otherwise the high watermark. It does not retry.
-func (p *Poller) Offsets(ctx context.Context, topic string, partitions ...int32) (map[int32]Range, error) {
-	var all []state.Partition
-	for _, partition := range partitions {
-		all = append(all, state.Partition{Topic: topic, ID: partition})
-	}
-	logs, err := p.Logs(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	ranges := make(map[int32]Range, len(partitions))
-	for i, partition := range partitions {
-		if logs[i].Err != nil {
-			return nil, logs[i].Err
-		}
-		ranges[partition] = Range{logs[i].Start, logs[i].Stable}
-	}
-	return ranges, nil
-}

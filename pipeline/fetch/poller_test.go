@@ -258,3 +258,27 @@ func TestCloseEndsTheLongPoll(t *testing.T) {
 		t.Errorf("troubles: %v", troubles)
 	}
 }
+
+// span is the offsets that a partition holds: from Start up to but not including End.
+type span struct{ start, end int64 }
+
+// offsets looks up the current offsets of partitions of a topic. End is the last stable offset under ReadCommitted,
+// otherwise the high watermark. It does not retry.
+func (p *Poller) offsets(ctx context.Context, topic string, partitions ...int32) (map[int32]span, error) {
+	var all []state.Partition
+	for _, partition := range partitions {
+		all = append(all, state.Partition{Topic: topic, ID: partition})
+	}
+	logs, err := p.Logs(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	ranges := make(map[int32]span, len(partitions))
+	for i, partition := range partitions {
+		if logs[i].Err != nil {
+			return nil, logs[i].Err
+		}
+		ranges[partition] = span{logs[i].Start, logs[i].Stable}
+	}
+	return ranges, nil
+}

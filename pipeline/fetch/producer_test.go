@@ -67,8 +67,8 @@ func TestReadRecordsOfAProducer(t *testing.T) {
 			// An open transaction holds the committed end back.
 			begin(first)
 			produce(t, first, numbered("t", 0, 21, 22)...)
-			for p, want := range map[*Poller]Range{committed: {0, 21}, uncommitted: {0, 22}} {
-				got, err := p.Offsets(testContext(t), "t", 0)
+			for p, want := range map[*Poller]span{committed: {0, 21}, uncommitted: {0, 22}} {
+				got, err := p.offsets(testContext(t), "t", 0)
 				if err != nil || got[0] != want {
 					t.Errorf("offsets %v, error %v; want %v", got, err, want)
 				}

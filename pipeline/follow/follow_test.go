@@ -68,7 +68,7 @@ func followerOf(t *testing.T, brokers []string) *fixture {
 	f.Follower = New(Config{
 		Kafka: func() (scan.Config, func(), error) {
 			transport := new(kafka.Transport)
-			return scan.Config{Transport: transport, Brokers: brokers}, transport.CloseIdleConnections, nil
+			return scan.Config{Transport: transport, Bootstrap: kafka.TCP(brokers...)}, transport.CloseIdleConnections, nil
 		},
 		Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})

@@ -117,22 +117,12 @@ func (t *topic) round(ctx context.Context) error {
 
 // ends finds what there is to read.
 func (t *topic) ends(ctx context.Context) (ranges []*scan.Range, err error) {
-	var ids []state.Partition
-	var logs []fetch.Log
-	for n := max(1, len(t.partitions)); len(ids) < n; n = max(n, logs[0].Partitions) {
-		ids = ids[:0]
-		for id := range n {
-			ids = append(ids, state.Partition{Topic: t.Table.Rows.Topic, ID: int32(id)})
-		}
-		if logs, err = t.scanner.Logs(ctx, ids); err != nil {
-			return nil, err
-		}
+	ids, logs, err := t.scanner.Topic(ctx, t.Table.Rows.Topic, len(t.partitions))
+	if err != nil {
+		return nil, err
 	}
 	for i, id := range ids {
 		log := &logs[i]
-		if log.Err != nil {
-			return nil, log.Err
-		}
 		r := t.partitions[id.ID]
 		if r == nil {
 			r = &scan.Range{Partition: id, Log: log.ID, Next: log.Start}
@@ -188,7 +178,7 @@ func (t *topic) Record(r *record.Record) error {
 
 // Lost notes records that cannot be read. Those that retention removed meanwhile, or a batch that is damaged, may have been
 // the newest of their keys, or the deletes of rows.
-func (t *topic) Lost(p state.Partition, _ int64) {
+func (t *topic) Lost(p state.Partition, _ int64, _ error) {
 	if r := t.partitions[p.ID]; r != nil {
 		t.lost = fmt.Errorf("records of %v near offset %d are gone or cannot be decoded: %w", p, r.Next, errOther)
 	}

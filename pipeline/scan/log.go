@@ -109,7 +109,7 @@ func (l *Log) Record(r *record.Record) error {
 }
 
 // Lost notes a batch that cannot be decoded.
-func (l *Log) Lost(_ state.Partition, timestamp int64) { l.since = max(l.since, timestamp+1) }
+func (l *Log) Lost(_ state.Partition, timestamp int64, _ error) { l.since = max(l.since, timestamp+1) }
 
 // Fetching does nothing.
 func (l *Log) Fetching() {}

@@ -71,7 +71,7 @@ func TestLogs(t *testing.T) {
 	write("pay", 1, 10, 12)
 	transport := new(kafka.Transport)
 	defer transport.CloseIdleConnections()
-	scanner := New(Config{Transport: transport, Brokers: brokers, Patience: 2 * time.Second})
+	scanner := New(Config{Transport: transport, Bootstrap: kafka.TCP(brokers...), Patience: 2 * time.Second})
 	defer scanner.Close()
 	partitions := []state.Partition{{Topic: "pay"}, {Topic: "pay", ID: 1}, {Topic: "login"}}
 	open := func(moment int64) []*Log {
@@ -148,8 +148,8 @@ func deleteRecords(t *testing.T, client *kgo.Client, topic string, partition int
 // A batch that cannot be decoded may have held records up to its newest timestamp.
 func TestLogLosesABatch(t *testing.T) {
 	l := &Log{since: state.MinTime}
-	l.Lost(state.Partition{}, 500)
-	l.Lost(state.Partition{}, 400)
+	l.Lost(state.Partition{}, 500, nil)
+	l.Lost(state.Partition{}, 400, errors.New("zeros"))
 	if l.Since() != 501 {
 		t.Errorf("complete since %d, want 501", l.Since())
 	}
@@ -171,7 +171,7 @@ func TestRecordsDeletedMeanwhile(t *testing.T) {
 	}
 	transport := new(kafka.Transport)
 	defer transport.CloseIdleConnections()
-	scanner := New(Config{Transport: transport, Brokers: brokers, Patience: 2 * time.Second})
+	scanner := New(Config{Transport: transport, Bootstrap: kafka.TCP(brokers...), Patience: 2 * time.Second})
 	defer scanner.Close()
 	logs, err := Open(t.Context(), scanner, []state.Partition{{Topic: "pay"}}, 0, nil)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -19,8 +20,8 @@ import (
 
 // Config configures a Scanner. All fields without a default are required.
 type Config struct {
-	Transport *kafka.Transport
-	Brokers   []string
+	Transport kafka.RoundTripper
+	Bootstrap net.Addr // of some brokers, by kafka.TCP
 	Isolation fetch.Isolation
 	// Schemas supplies the schemas that records name; nil if no stream needs them.
 	Schemas interface {
@@ -45,9 +46,9 @@ type Sink interface {
 	// Record takes a record, which is valid until it returns. If the error is a *record.MissingSchema, the schema is
 	// supplied and the record is passed again. Other errors end the reading.
 	Record(*record.Record) error
-	// Lost reports records that cannot be read, with their newest timestamp, in ms: records of a batch that cannot be
-	// decoded, and records that retention removed before they were read.
-	Lost(state.Partition, int64)
+	// Lost reports records that cannot be read, with their newest timestamp, in ms: records of a batch that is damaged as the
+	// error says, or, without an error, records that retention removed before they were read.
+	Lost(of state.Partition, newest int64, damaged error)
 	// Fetching is called before more is fetched.
 	Fetching()
 }
@@ -65,7 +66,7 @@ func New(cfg Config) *Scanner {
 		cfg.Patience = 30 * time.Second
 	}
 	return &Scanner{cfg: cfg, Poller: fetch.NewPoller(fetch.PollerConfig{
-		Transport: cfg.Transport, Bootstrap: kafka.TCP(cfg.Brokers...), Isolation: cfg.Isolation, Logger: slog.New(slog.DiscardHandler),
+		Transport: cfg.Transport, Bootstrap: cfg.Bootstrap, Isolation: cfg.Isolation, Logger: slog.New(slog.DiscardHandler),
 	})}
 }
 
@@ -80,6 +81,25 @@ func (s *Scanner) Patiently(ctx context.Context, try func() error) error {
 	}
 }
 
+// Topic looks up the logs of all partitions of a topic, of which there are at least some number.
+func (s *Scanner) Topic(ctx context.Context, name string, least int) (ids []state.Partition, logs []fetch.Log, err error) {
+	for n := max(1, least); len(ids) < n; n = max(n, logs[0].Partitions) {
+		ids = ids[:0]
+		for id := range n {
+			ids = append(ids, state.Partition{Topic: name, ID: int32(id)})
+		}
+		if logs, err = s.Logs(ctx, ids); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i := range logs {
+		if logs[i].Err != nil {
+			return nil, nil, logs[i].Err
+		}
+	}
+	return ids, logs, nil
+}
+
 // Read reads ranges to their ends and moves them on. Records of a partition come in order.
 func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 	left := map[state.Partition]*Range{}
@@ -89,14 +109,25 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 			s.Resume(r.Topic, r.ID, fetch.Known{Offset: r.Next, Epoch: -1, LeaderEpoch: r.LeaderEpoch, Log: r.Log})
 		}
 	}
+	done := func(r *Range) {
+		if r.Next < r.To {
+			return
+		}
+		if r.deleted {
+			sink.Lost(r.Partition, time.Now().UnixMilli(), nil)
+		}
+		r.Next = r.To
+		s.Remove(r.Topic, r.ID)
+		delete(left, r.Partition)
+	}
 	patience := time.Now().Add(s.cfg.Patience)
-	var trouble error
 	for len(left) > 0 {
 		sink.Fetching()
 		waiting, cancel := context.WithDeadline(ctx, patience)
 		fetched, err := s.Poll(waiting)
 		cancel()
 		if out, ok := errors.AsType[*fetch.OffsetOutOfRangeError](err); ok && s.skip(left[out.Of()], out) {
+			done(left[out.Of()])
 			continue
 		}
 		if _, misplaced := errors.AsType[fetch.PositionError](err); misplaced {
@@ -105,11 +136,14 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && time.Now().Before(patience):
-			trouble = err
+		case errors.Is(err, context.DeadlineExceeded):
+			if err := s.late(); err != nil {
+				return err
+			}
+			patience = time.Now().Add(s.cfg.Patience)
 			continue
 		case err != nil:
-			return fmt.Errorf("the log cannot be read: %w", errors.Join(trouble, err))
+			return fmt.Errorf("the log cannot be read: %w", err)
 		}
 		r := left[state.Partition{Topic: fetched.Topic, ID: fetched.Partition}]
 		if r == nil || !s.Current(fetched) {
@@ -125,13 +159,24 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 		if r.Next > before {
 			patience = time.Now().Add(s.cfg.Patience)
 		}
-		if r.Next >= r.To {
-			if r.deleted {
-				sink.Lost(r.Partition, time.Now().UnixMilli())
-			}
-			r.Next = r.To
-			s.Remove(r.Topic, r.ID)
-			delete(left, r.Partition)
+		done(r)
+	}
+	return nil
+}
+
+// ErrHeld is the error where brokers answer, but hold back records of a range.
+var ErrHeld = errors.New("the brokers answer without the records up to the end: perhaps a transaction is open")
+
+// late returns why records have not come in time. There is no reason while some partition was never fetched, because only
+// fetched partitions show what they wait for.
+func (s *Scanner) late() error {
+	troubles := s.Troubles()
+	if len(troubles) == 0 {
+		return ErrHeld
+	}
+	for _, t := range troubles {
+		if !errors.Is(t.Err, fetch.ErrNotYetFetched) {
+			return fmt.Errorf("%s/%d cannot be read: %w", t.Topic, t.Partition, t.Err)
 		}
 	}
 	return nil
@@ -139,7 +184,7 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 
 // skip continues after records that retention has removed, and reports whether that was the error.
 func (s *Scanner) skip(r *Range, e *fetch.OffsetOutOfRangeError) bool {
-	if r == nil || e.LogStart <= r.Next || e.LogStart >= r.To {
+	if r == nil || e.LogStart <= r.Next {
 		return false
 	}
 	r.Next, r.deleted = e.LogStart, true
@@ -167,7 +212,7 @@ func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Ran
 			return nil
 		}
 		if r.deleted {
-			sink.Lost(r.Partition, rec.Timestamp) // those deleted were not newer, or hardly
+			sink.Lost(r.Partition, rec.Timestamp, nil) // those deleted were not newer, or hardly
 			r.deleted = false
 		}
 		of := record.Record{Partition: r.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers, Log: log}
@@ -203,7 +248,7 @@ func (s *Scanner) pass(r *Range, e *fetch.CorruptError, sink Sink) error {
 	if timestamp <= 0 {
 		timestamp = time.Now().UnixMilli()
 	}
-	sink.Lost(r.Partition, timestamp)
+	sink.Lost(r.Partition, timestamp, e)
 	r.Next, r.corrupt = e.EndOffset, 0
 	s.Seek(r.Topic, r.ID, e.EndOffset)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +33,8 @@ func (h *heard) Record(r *record.Record) error {
 	h.records = append(h.records, fmt.Sprintf("%s@%d", r.Value, r.Offset))
 	return nil
 }
-func (h *heard) Lost(_ state.Partition, timestamp int64) { h.lost = append(h.lost, timestamp) }
-func (h *heard) Fetching()                               { h.fetches++ }
+func (h *heard) Lost(_ state.Partition, timestamp int64, _ error) { h.lost = append(h.lost, timestamp) }
+func (h *heard) Fetching()                                        { h.fetches++ }
 
 // supplier supplies a schema after some failures.
 type supplier struct {
@@ -69,7 +70,7 @@ func TestMissingSchemaIsSupplied(t *testing.T) {
 		if failures > 1 {
 			patience = 3 * time.Second
 		}
-		s := New(Config{Transport: transport, Brokers: brokers, Schemas: &supplier{sink, failures}, Patience: patience})
+		s := New(Config{Transport: transport, Bootstrap: kafka.TCP(brokers...), Schemas: &supplier{sink, failures}, Patience: patience})
 		logs, err := s.Logs(t.Context(), []state.Partition{{Topic: "pay"}})
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +94,7 @@ func TestMissingSchemaIsSupplied(t *testing.T) {
 // A batch with a wrong checksum is fetched again, then lost like any that cannot be decoded. A batch with an unknown
 // end ends the reading.
 func TestBatchThatCannotBeDecoded(t *testing.T) {
-	s := New(Config{Transport: new(kafka.Transport), Brokers: []string{"127.0.0.1:1"}})
+	s := New(Config{Transport: new(kafka.Transport), Bootstrap: kafka.TCP("127.0.0.1:1")})
 	defer s.Close()
 	r, sink := &Range{Partition: state.Partition{Topic: "pay"}, Next: 3, To: 90}, new(heard)
 	checksum := &fetch.CorruptError{Offset: 3, EndOffset: 7, Timestamp: 500, Reason: fetch.ErrChecksum}
@@ -111,5 +112,28 @@ func TestBatchThatCannotBeDecoded(t *testing.T) {
 	}
 	if err := s.pass(r, &fetch.CorruptError{Offset: 9, EndOffset: -1, Reason: errors.New("zeros")}, sink); err == nil {
 		t.Error("no error for a batch without a known end")
+	}
+}
+
+// Where retention removes records while they are read, the rest is read, if there is any.
+func TestRecordsAreRemovedMeanwhile(t *testing.T) {
+	s := New(Config{Transport: new(kafka.Transport), Bootstrap: kafka.TCP("127.0.0.1:1")})
+	defer s.Close()
+	for start, want := range map[int64]bool{3: false, 4: true, 9: true, 12: true} {
+		r := &Range{Partition: state.Partition{Topic: "pay"}, Next: 3, To: 9}
+		if got := s.skip(r, &fetch.OffsetOutOfRangeError{Offset: 3, LogStart: start}); got != want || want && (r.Next != start || !r.deleted) {
+			t.Errorf("the log begins at %d: %v, and %+v", start, got, r)
+		}
+	}
+}
+
+// A log that cannot be read says why.
+func TestUnavailableLog(t *testing.T) {
+	s := New(Config{Transport: new(kafka.Transport), Bootstrap: kafka.TCP("127.0.0.1:1"), Patience: time.Millisecond})
+	defer s.Close()
+	r := &Range{Partition: state.Partition{Topic: "pay"}, To: 9}
+	err := s.Read(t.Context(), []*Range{r}, new(heard))
+	if err == nil || !strings.HasPrefix(err.Error(), "pay/0 cannot be read: ") || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("got %v", err)
 	}
 }

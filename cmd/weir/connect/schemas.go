@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
@@ -34,7 +35,7 @@ func Log(cfg *config.Config) (log scan.Config, close func(), err error) {
 	if err != nil {
 		return log, nil, err
 	}
-	log = scan.Config{Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: Isolation(cfg), Schemas: cache}
+	log = scan.Config{Transport: transport, Bootstrap: kafka.TCP(cfg.Kafka.Brokers...), Isolation: Isolation(cfg), Schemas: cache}
 	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
 }
 

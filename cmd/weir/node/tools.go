@@ -54,7 +54,7 @@ func (n *Node) preview(ctx context.Context, r *features.Registry, list []*featur
 		return nil, err
 	}
 	scanner := scan.New(scan.Config{
-		Transport: n.applying.Transport, Brokers: n.applying.Brokers, Isolation: n.applying.Isolation, Schemas: n.schemas, Patience: tools.Limit,
+		Transport: n.applying.Transport, Bootstrap: n.kafka.Addr, Isolation: n.applying.Isolation, Schemas: n.schemas, Patience: tools.Limit,
 	})
 	defer scanner.Close()
 	logs, err := scan.Open(ctx, scanner, partitions, since.UnixMilli(), nil)
