@@ -10,8 +10,8 @@ import (
 
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/busiest"
-	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // Processor is one member of the consumer group.
@@ -24,7 +24,7 @@ type Processor struct {
 	stats   stats
 	busiest *busiest.Counter
 	dead    *DeadLetterWriter
-	history *enrich.History
+	history *store.Histories
 
 	definitions *definitions
 	last        atomic.Pointer[binding] // the last look at the definitions that are applied, or were; nil before the first
@@ -41,7 +41,7 @@ func New(cfg Config) *Processor {
 			return &registration{store: cfg.Store, plan: plan, group: cfg.Group}
 		}),
 		live:    backfill.NewLive(),
-		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
+		history: store.NewHistories(store.MaxHistoryAge, func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
 	p.backfiller = newBackfiller(&p.cfg, p.live, p.dead)
 	p.health.set("group", errNotMember)

@@ -88,10 +88,10 @@ func (h *handler) readWithHistory(ctx context.Context, q *asked, f *found) (*sta
 	}
 	// After the state: the history then includes everything applied before. It is read from the master, even if a
 	// replica has answered.
-	history, err := h.history.get(ctx, time.Time{})
+	history, err := h.history.Get(ctx, time.Time{})
 	if err == nil && f.applied && history != nil && !history.Applied(q.wait.partition.Topic) {
 		// The shared history is older than the topic's first record, for which the question has waited.
-		history, err = h.history.get(ctx, f.appliedAt)
+		history, err = h.history.Get(ctx, f.appliedAt)
 	}
 	if err != nil {
 		return nil, &storeError{err}
@@ -100,7 +100,7 @@ func (h *handler) readWithHistory(ctx context.Context, q *asked, f *found) (*sta
 		f.reading.Lose(history.Missing)
 	}
 	// The state that was read may lack what was filled meanwhile.
-	usable := h.history.whole.At(history, began.Add(-staleness))
+	usable := h.history.At(history, began.Add(-staleness))
 	f.outdated = usable != history
 	return usable, nil
 }

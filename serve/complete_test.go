@@ -14,7 +14,6 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
 )
 
 const partly = `
@@ -117,63 +116,6 @@ features:
 			t.Errorf("%s (-want +got):\n%s", target, diff)
 		}
 	}
-}
-
-// A history is shared for a short time, and read again before it is too old. Other questions meanwhile use the shared
-// one.
-func TestHistoriesAreShared(t *testing.T) {
-	now, reads := noon, 0
-	var read func() (*state.History, error)
-	h := newHistories(func(context.Context) (*state.History, error) {
-		reads++
-		if read != nil {
-			return read()
-		}
-		return &state.History{}, nil
-	}, func() time.Time { return now })
-	get := func() *state.History {
-		t.Helper()
-		history, err := h.get(t.Context(), time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return history
-	}
-	gone := get()
-	gone.Superseded = func() bool { return true } // the state that was read since may be another server's
-	first := get()
-	if first == gone {
-		t.Error("a history was used that is superseded")
-	}
-	reads = 1
-	now = now.Add(refreshAge - 1)
-	if get() != first || reads != 1 {
-		t.Errorf("%d reads, or another history; want 1", reads)
-	}
-	now = now.Add(1)
-	read = func() (*state.History, error) {
-		read = nil
-		if get() != first { // another question, while this one reads
-			t.Error("a history that is recent enough was not used")
-		}
-		now = now.Add(store.MaxHistoryAge - refreshAge)
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := h.get(ended, time.Time{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("a history that is too old was used: %v", err)
-		}
-		return &state.History{}, nil
-	}
-	if get() == first || reads != 2 {
-		t.Errorf("%d reads, want 2, or the old history was used", reads)
-	}
-	now = now.Add(time.Hour)
-	read = func() (*state.History, error) { return nil, errors.New("refused") }
-	if _, err := h.get(t.Context(), time.Time{}); err == nil || err.Error() != "refused" {
-		t.Errorf("got error %v, want refused", err)
-	}
-	read = nil
-	get()
 }
 
 // The history is read after the state, so it includes what was applied before.

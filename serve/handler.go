@@ -28,7 +28,7 @@ type handler struct {
 	Config  // with defaults
 	metrics *metrics
 	tracing tracing
-	history *histories
+	history *store.Histories
 	budgets *budgets
 	served  atomic.Pointer[served]
 	// receiving admits questions until they are read, and answering until they are answered.
@@ -51,7 +51,7 @@ func New(c Config) http.Handler {
 	h := &handler{Config: c, metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider, c.StoreName)}
 	h.budgets = newBudgets(h.Limits.InFlight)
 	h.receiving, h.answering = newGate(unread*h.Limits.Concurrent), newGate(h.Limits.Concurrent)
-	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)
+	h.history = store.NewHistories(refreshAge, h.tracing.historyReader(c.Reader), c.Now)
 
 	toolbox := &tools.Tools{
 		Config: c.Tools, Registry: c.Registry, Now: c.Now, MaxBody: h.Limits.Body, Logger: c.Logger,
@@ -323,7 +323,7 @@ func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), catalogueWait)
 	defer cancel()
-	if history, err := h.history.get(ctx, time.Time{}); err == nil {
+	if history, err := h.history.Get(ctx, time.Time{}); err == nil {
 		described = described.Completed(func(feature string) (since int64, filled float64) {
 			c := x.features[feature].completeness(history)
 			// While events are applied without the state, nothing up to now is certain.

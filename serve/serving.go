@@ -21,11 +21,7 @@ type served struct {
 // index returns the index of the current registry. The last history that was read decides which series it reads. An
 // answer is checked against a history that is read after the state, see readsOther.
 func (h *handler) index() *index {
-	given, last := h.Registry(), h.served.Load()
-	var history *state.History
-	if dated := h.history.last.Load(); dated != nil {
-		history = dated.History
-	}
+	given, last, history := h.Registry(), h.served.Load(), h.history.Last()
 	if last != nil && last.given == given && last.history == history {
 		return last.index
 	}

@@ -38,7 +38,7 @@ type Enricher struct {
 
 	complained time.Time // when damaged state was last logged
 
-	past  *History
+	past  *store.Histories
 	known known     // from the last history of the batch
 	asked time.Time // before the state was last read
 	young bool      // something was filled since
@@ -58,7 +58,7 @@ type Tables interface {
 // New makes an Enricher for the batches of one worker. The client writes the events; the workers of
 // a processor share the history, the tables, which may be nil if no feature looks one up, and the registry, which may be nil
 // if no events are written in Avro.
-func New(s store.Store, h *History, client *kafka.Client, r Registry, t Tables, m Metrics, log *slog.Logger) *Enricher {
+func New(s store.Store, h *store.Histories, client *kafka.Client, r Registry, t Tables, m Metrics, log *slog.Logger) *Enricher {
 	e := &Enricher{store: s, past: h, writer: writer{client}, schemas: r, tables: t, metrics: m, log: log, written: writtenEvents{}}
 	if t != nil {
 		e.reading.SetTables(t)
@@ -166,7 +166,7 @@ func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, e
 			n.want(&e.reading, true)
 			n.want(&e.reading, false)
 		}
-		e.asked = e.past.now()
+		e.asked = e.past.Now()
 		if stored, err = e.store.Snapshot(ctx, e.reading.Reads()); err != nil {
 			return nil, err
 		}
@@ -198,13 +198,16 @@ func (e *Enricher) awaited() error {
 // look reads since when the state holds all events, and since when none of it has expired. An event gets the
 // completeness of the time of writing: if it is written again, more of its features may be complete.
 func (e *Enricher) look(ctx context.Context) error {
-	history, err := e.past.get(ctx)
+	history, err := e.past.Get(ctx, time.Time{})
+	if err == nil && history.Missing != nil { // unknown for some shards
+		err = fmt.Errorf("read the history: %w", state.ErrUnavailable)
+	}
 	if err != nil {
 		return err
 	}
-	usable := e.past.whole.At(history, e.asked)
+	usable := e.past.At(history, e.asked)
 	e.young = usable != history
-	e.known.look(usable, e.past.now())
+	e.known.look(usable, e.past.Now())
 	return nil
 }
 
