@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize/extsort"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
@@ -288,7 +289,7 @@ func (r *reading) row() error {
 	}
 	at := row[0].Time
 	if r.Until != 0 && at >= r.Until {
-		return r.Spine.table.At(line, fmt.Errorf("the row is of %s, and only records before %s are read", momentText(at), momentText(r.Until)))
+		return r.Spine.table.At(line, fmt.Errorf("the row is of %s, and only records before %s are read", spelling.Moment(at), spelling.Moment(r.Until)))
 	}
 	r.Spine.note(cells)
 	r.summary.rowsSeen.note(at)

@@ -309,7 +309,7 @@ func TestBadTrainingSets(t *testing.T) {
 		{spine("at,user", ",u"), "spine.csv:2: column at: the row has no time"},
 		{spine("at,user", "1700000000000,\xff"), "spine.csv:2: column user: the string is not valid UTF-8"},
 		{spine("at,user,logins", "1,u,2"), `column "logins" is in the spine and also in the output; rename the spine's column`},
-		{spine("at,user", "1700000002,u", "1700000003,u"), "none of the 2 rows finds an event: the moments of the rows are from 1970-01-20T16:13:20Z to 1970-01-20T16:13:20Z, the events from 2023-11-14T22:13:20Z to 2023-11-14T22:13:23Z; are the entities written as in the events?"},
+		{spine("at,user", "1700000002,u", "1700000003,u"), "none of the 2 rows finds an event: the moments of the rows are from 1970-01-20T16:13:20.002Z to 1970-01-20T16:13:20.003Z, the events from 2023-11-14T22:13:20Z to 2023-11-14T22:13:23Z; are the entities written as in the events?"},
 		{spine("at,user", "1700000002000,U"), "none of the 1 rows finds an event: the moments of the rows are from 2023-11-14T22:13:22Z to 2023-11-14T22:13:22Z, the events from 2023-11-14T22:13:20Z to 2023-11-14T22:13:23Z; are the entities written as in the events?"},
 		{func(m *making) {
 			m.spine, m.service, m.names = "at,card,user\n1700000002000,1,u\n", "", []string{"known_card", "card_logins"}

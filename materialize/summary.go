@@ -3,7 +3,8 @@ package materialize
 import (
 	"fmt"
 	"strings"
-	"time"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Summary counts what a replay did.
@@ -95,10 +96,9 @@ func (s *Summary) empty(r *Replay) error {
 		return fmt.Errorf("none of the %d rows has a value: feature %q reads the event in hand, which the rows have only with a column for each of %s",
 			s.Rows, f.Name, strings.Join(columns, ", "))
 	}
-	written := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 	if s.eventsSeen.n == 0 {
 		return fmt.Errorf("none of the %d rows finds an event: there are no events", s.Rows)
 	}
 	return fmt.Errorf("none of the %d rows finds an event: the moments of the rows are from %s to %s, the events from %s to %s; are the entities written as in the events?",
-		s.Rows, written(s.rowsSeen.first), written(s.rowsSeen.last), written(s.eventsSeen.first), written(s.eventsSeen.last))
+		s.Rows, spelling.Moment(s.rowsSeen.first), spelling.Moment(s.rowsSeen.last), spelling.Moment(s.eventsSeen.first), spelling.Moment(s.eventsSeen.last))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/extsort"
@@ -199,9 +198,6 @@ func (t *timeline) noneOf(in *Input, n int) error {
 	}
 	return source.NoneOf(in.Name, int64(n), in.Stream)
 }
-
-// momentText returns the text of a moment in ms.
-func momentText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z") }
 
 // readShare returns the share of the files that has been read, or -1 if it is unknown.
 func (t *timeline) readShare() float64 {

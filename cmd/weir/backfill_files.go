@@ -226,19 +226,17 @@ func (f *fromFiles) byTopic(ctx context.Context, coordinates *backfill.Coordinat
 func (f *fromFiles) notAhead(ctx context.Context, until int64) error {
 	newest, err := f.store.Clock(ctx)
 	if err == nil && until > newest {
-		err = fmt.Errorf("--until %s is later than the newest record applied, of %s: events that are still to come would not count", f.until, inWords(newest))
+		err = fmt.Errorf("--until %s is later than the newest record applied, of %s: events that are still to come would not count", f.until, spelling.Moment(newest))
 	}
 	return err
 }
-
-func inWords(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
 
 // whenever describes a moment since which something is complete.
 func whenever(ms int64) string {
 	if ms == state.MinTime {
 		return "the beginning"
 	}
-	return inWords(ms)
+	return spelling.Moment(ms)
 }
 
 // read reads all files of a topic, and checks that its log continues where they end.
@@ -308,7 +306,7 @@ func (f *fromFiles) meets(ctx context.Context, cut *state.Cut, files []*backfill
 	since, later, err := backfill.BeginsAfter(ctx, poller, cut, partitions)
 	if err == nil && later {
 		err = fmt.Errorf("--until %s: the log of %s has all events only since %s, so those between would be missing: a later --until, with files up to it, leaves no gap",
-			f.until, cut.Topic, inWords(since))
+			f.until, cut.Topic, spelling.Moment(since))
 	}
 	return err
 }

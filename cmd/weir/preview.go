@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/preview"
 )
 
@@ -110,7 +111,7 @@ func runPreview(ctx context.Context, cfg *config.Config, p preview.Config) (*pre
 	}
 	report, err := preview.Run(ctx, p)
 	if err == nil && report.Records == 0 && !report.Cut {
-		err = fmt.Errorf("no record since %s: choose an earlier --since", time.UnixMilli(p.Since).UTC().Format(time.RFC3339))
+		err = fmt.Errorf("no record since %s: choose an earlier --since", spelling.Moment(p.Since))
 	}
 	return report, err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/serve/catalogue"
 )
 
@@ -286,17 +287,17 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 			v := result.Features[f.Name]
 			from := "-"
 			if v.From != nil {
-				from = timestamp(*v.From)
+				from = spelling.Moment(*v.From)
 			}
 			since := "beginning"
 			if status := query.Status(v.Status); v.CompleteSince != nil {
-				since = timestamp(*v.CompleteSince)
+				since = spelling.Moment(*v.CompleteSince)
 			} else if status == query.OutsideMaxAge || status == query.NoEvent || status.Unread() {
 				since = "-"
 			}
 			row := func(name, cell, status string) {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-					strings.Join(entity, " "), name, cell, status, from, timestamp(v.To), v.exactness(), since)
+					strings.Join(entity, " "), name, cell, status, from, spelling.Moment(v.To), v.exactness(), since)
 			}
 			if v.Members == nil {
 				row(f.Name, v.cell(), v.Status)
@@ -326,10 +327,6 @@ func (v value) cell() string {
 		text += string(item) + ","
 	}
 	return string(v.Value)
-}
-
-func timestamp(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z07:00")
 }
 
 // exactness describes the error of the value.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -73,7 +74,7 @@ func (b *Backfill) writeText(out *strings.Builder) {
 		}
 		fmt.Fprintf(out, "  %s: %s, for %s\n", t.Name, said, strings.Join(t.Features, ", "))
 		if t.CompleteSince != 0 {
-			fmt.Fprintf(out, "      retention has removed records that are needed: complete since %s\n", time.UnixMilli(t.CompleteSince).UTC().Format(time.RFC3339))
+			fmt.Fprintf(out, "      retention has removed records that are needed: complete since %s\n", spelling.Moment(t.CompleteSince))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestBackfill(t *testing.T) {
 	// One key each: 2.0 + 1.1 + 1.9 us, at half of a core.
 	want := `backfill, about 6m50s with 0.5 of a core; processes share the partitions
   logins: up to 1000000 records, about 10s, for logins
-      retention has removed records that are needed: complete since 2018-07-25T05:21:16Z
+      retention has removed records that are needed: complete since 2018-07-25T05:21:16.032Z
   payments: up to 40000000 records, about 6m40s, for ips
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {

@@ -1,4 +1,5 @@
-// Package spelling helps with mistyped names: messages list the names that exist and the one probably meant.
+// Package spelling writes what messages have in common: numbers with their nouns, moments, texts of others, and, for a mistyped name,
+// the names that exist and the one probably meant.
 package spelling
 
 // Distance returns the number of bytes to insert, delete or replace to turn a into b (Levenshtein, 1966).

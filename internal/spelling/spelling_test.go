@@ -31,3 +31,21 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 }
+
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "d1": "d1", "Ĝ \"x\"": "Ĝ \"x\"", "a\tb": `"a\tb"`, "a\nb": `"a\nb"`, "\x1b[2J": `"\x1b[2J"`, "\xff": `"\xff"`, "a\u202eb": `"a\u202eb"`,
+	} {
+		if got := Visible(text); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestMoment(t *testing.T) {
+	for ms, want := range map[int64]string{0: "1970-01-01T00:00:00Z", 1_700_000_000_120: "2023-11-14T22:13:20.12Z", -1: "1969-12-31T23:59:59.999Z"} {
+		if got := Moment(ms); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -3,7 +3,10 @@ package spelling
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 )
 
 // Counted returns a number with its noun, which is in the plural if needed, and the same for all numbers if it ends in s.
@@ -12,6 +15,17 @@ func Counted(n int, noun string) string {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// Moment returns a moment in ms since 1970, in UTC.
+func Moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z") }
+
+// Visible returns a text on one line, quoted if a terminal would not show all of it.
+func Visible(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return text
+	}
+	return strconv.Quote(text)
 }
 
 // Unknown returns the message for an unknown name, with a suggestion or the known names.

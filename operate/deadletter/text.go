@@ -9,9 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -27,8 +25,8 @@ func (letters Letters) WriteText(out io.Writer) error {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "DEAD LETTER\tSOURCE\tSET ASIDE\tREASON\tSTREAM\tREPLAYED\tMESSAGE")
 		for _, l := range letters {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.At, l.Source, moment(l.SetAside), l.Reason,
-				cmp.Or(l.Stream, "-"), l.replayed(), printable(l.Message))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.At, l.Source, spelling.Moment(l.SetAside), l.Reason,
+				cmp.Or(l.Stream, "-"), l.replayed(), spelling.Visible(l.Message))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -137,15 +135,15 @@ func (letters Letters) MarshalJSON() ([]byte, error) {
 // WriteText writes a letter with the original record: printable bytes unchanged, everything else in hexadecimal.
 func (l *Letter) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "dead letter\t%s, set aside %s\n", l.At, moment(l.SetAside))
-	fmt.Fprintf(w, "source\t%s, of %s\n", l.Source, moment(l.Timestamp))
+	fmt.Fprintf(w, "dead letter\t%s, set aside %s\n", l.At, spelling.Moment(l.SetAside))
+	fmt.Fprintf(w, "source\t%s, of %s\n", l.Source, spelling.Moment(l.Timestamp))
 	fmt.Fprintf(w, "namespace\t%s\n", cmp.Or(l.Namespace, "none"))
 	fmt.Fprintf(w, "stream\t%s\n", cmp.Or(l.Stream, "none"))
-	fmt.Fprintf(w, "reason\t%s: %s\n", l.Reason, printable(l.Message))
+	fmt.Fprintf(w, "reason\t%s: %s\n", l.Reason, spelling.Visible(l.Message))
 	fmt.Fprintf(w, "replayed\t%s; %s before\n", yes(l.Replayed), spelling.Counted(l.Replays, "time"))
 	fmt.Fprintf(w, "key\t%s\n", quoted(l.Key))
 	for _, h := range l.Headers {
-		fmt.Fprintf(w, "header\t%s: %s\n", printable(h.Key), quoted(h.Value))
+		fmt.Fprintf(w, "header\t%s: %s\n", spelling.Visible(h.Key), quoted(h.Value))
 	}
 	if l.Value == nil {
 		fmt.Fprintf(w, "value\tnone\n")
@@ -175,14 +173,6 @@ func isPrintable(b []byte) bool {
 	return true
 }
 
-// printable returns a text on one line, quoted if necessary.
-func printable(text string) string {
-	if isPrintable([]byte(text)) && !strings.ContainsAny(text, "\n\t") {
-		return text
-	}
-	return strconv.Quote(text)
-}
-
 // quoted returns a key or the value of a header.
 func quoted(b []byte) string {
 	if b == nil {
@@ -210,8 +200,6 @@ func (s Summary) WriteText(out io.Writer, would bool) error {
 	_, err := io.WriteString(out, text)
 	return err
 }
-
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func yes(is bool) string {
 	if is {

@@ -38,10 +38,10 @@ func written(t *testing.T, write func(*strings.Builder) error) string {
 
 func TestLettersInWords(t *testing.T) {
 	want := strings.Join([]string{
-		`DEAD LETTER  SOURCE   SET ASIDE                 REASON      STREAM  REPLAYED  MESSAGE`,
-		`dead/0/3     tx/1/40  2026-01-01T12:00:00.000Z  wrong_type  pay     yes       stream pay: amount: a decimal is wanted`,
-		`dead/1/12    tx/0/7   2026-01-01T12:01:00.000Z  malformed   -       no        "not\nJSON"`,
-		`dead/1/13    tx/0/8   2026-01-01T12:01:01.000Z  wrong_type  pay     no        `,
+		`DEAD LETTER  SOURCE   SET ASIDE             REASON      STREAM  REPLAYED  MESSAGE`,
+		`dead/0/3     tx/1/40  2026-01-01T12:00:00Z  wrong_type  pay     yes       stream pay: amount: a decimal is wanted`,
+		`dead/1/12    tx/0/7   2026-01-01T12:01:00Z  malformed   -       no        "not\nJSON"`,
+		`dead/1/13    tx/0/8   2026-01-01T12:01:01Z  wrong_type  pay     no        `,
 		``,
 		`3 dead letters: 2 wrong_type, 1 malformed, 1 of them replayed`,
 		``,
@@ -109,8 +109,8 @@ func TestWriteText(t *testing.T) {
 	l.Key, l.Value = []byte("u1"), []byte(`{"amount": "ä"}`)
 	l.Headers = []record.Header{{Key: "trace", Value: []byte{0xff, 'a'}}, {Key: "none"}}
 	want := strings.Join([]string{
-		`dead letter  dead/0/3, set aside 2026-01-01T12:00:00.000Z`,
-		`source       tx/1/40, of 2026-01-01T11:59:58.500Z`,
+		`dead letter  dead/0/3, set aside 2026-01-01T12:00:00Z`,
+		`source       tx/1/40, of 2026-01-01T11:59:58.5Z`,
 		`namespace    shop`,
 		`stream       pay`,
 		`reason       wrong_type: stream pay: amount: a decimal is wanted`,

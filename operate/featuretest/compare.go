@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -178,7 +179,7 @@ func equalNumbers(want, got string, typ value.Type) bool {
 
 // momentText formats a moment: the time, and how long after the start.
 func (f *file) momentText(ms int64) string {
-	text := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z")
+	text := spelling.Moment(ms)
 	offset := time.Duration(ms-f.start) * time.Millisecond
 	if offset%time.Second != 0 {
 		return text

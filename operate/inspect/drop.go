@@ -195,7 +195,7 @@ func WriteDropped(out io.Writer, list []Dropped, scope Scope) error {
 			r.writeText(&text, scope.DryRun)
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.Lost)) {
-			fmt.Fprintf(&text, "  %s %s since %s\n", name, complete, moment(d.Lost[name]))
+			fmt.Fprintf(&text, "  %s %s since %s\n", name, complete, spelling.Moment(d.Lost[name]))
 		}
 	}
 	_, err := io.WriteString(out, text.String())

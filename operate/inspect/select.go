@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/internal/sql"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
@@ -270,7 +271,7 @@ func (s Selected) WriteText(out io.Writer) error {
 			case value.Null:
 				cells = append(cells, "NULL")
 			case value.Timestamp:
-				cells = append(cells, moment(v.Num))
+				cells = append(cells, spelling.Moment(v.Num))
 			default:
 				cells = append(cells, visible(string(v.AppendText(nil))))
 			}

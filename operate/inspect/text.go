@@ -1,16 +1,15 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weir-stream/weir/internal/spelling"
 )
@@ -71,7 +70,7 @@ func (k *Key) writeText(out io.Writer) error {
 		if l.Refilling {
 			refill = "; a refill is under way or was interrupted: see weir state drop --refill"
 		}
-		fmt.Fprintf(&text, "  lost      what records up to %s changed in %s%s\n", moment(l.Until), of, refill)
+		fmt.Fprintf(&text, "  lost      what records up to %s changed in %s%s\n", spelling.Moment(l.Until), of, refill)
 	}
 	for i := range k.Series {
 		k.Series[i].writeText(&text)
@@ -94,7 +93,7 @@ func (k *Key) progress() string {
 		text += fmt.Sprintf(", %s/%d at %d", p.Topic, p.Partition, p.Applied)
 	}
 	if k.Newest > 0 {
-		text += ", newest record of " + moment(k.Newest)
+		text += ", newest record of " + spelling.Moment(k.Newest)
 	}
 	return text
 }
@@ -117,7 +116,7 @@ func (s *Series) writeText(text *strings.Builder) {
 	fmt.Fprintf(text, "\n  as %s, tile %s, kept %s: %s in %s\n", s.State, s.Tile, s.Keep, spelling.Counted(s.Bytes, "byte"), spelling.Counted(s.Sections, "section"))
 	fmt.Fprintf(text, "  for %s\n", strings.Join(s.Features, ", "))
 	if s.CutOff != nil {
-		fmt.Fprintf(text, "    events up to %s were cut off by max %d\n", moment(*s.CutOff), s.Max)
+		fmt.Fprintf(text, "    events up to %s were cut off by max %d\n", spelling.Moment(*s.CutOff), s.Max)
 	}
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	for _, e := range s.Entries {
@@ -143,7 +142,7 @@ func (e *Entry) cells() (cells []string) {
 			times = append(times, fmt.Sprintf("and %d more", len(e.Times)-i))
 			break
 		}
-		times = append(times, moment(t))
+		times = append(times, spelling.Moment(t))
 	}
 	if len(times) > 0 {
 		cells = append(cells, strings.Join(times, " "))
@@ -170,20 +169,5 @@ func (e *Entry) cells() (cells []string) {
 	return cells
 }
 
-// visible returns a text on one line, quoted if necessary.
-func visible(text string) string {
-	if text == "" || !utf8.ValidString(text) {
-		return strconv.Quote(text)
-	}
-	for _, r := range text {
-		if !strconv.IsPrint(r) {
-			return strconv.Quote(text)
-		}
-	}
-	return text
-}
-
-func moment(ms int64) string {
-	text, _ := strings.CutSuffix(time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000"), ".000")
-	return text + "Z"
-}
+// visible is spelling.Visible, in quotes if there is nothing to see.
+func visible(text string) string { return cmp.Or(spelling.Visible(text), `""`) }

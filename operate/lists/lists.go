@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/tables"
 	"github.com/weir-stream/weir/value"
@@ -114,15 +115,7 @@ func WriteText(out io.Writer, entries []Entry) error {
 		if e.Until != nil {
 			until = e.Until.Format(time.RFC3339)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", printable(e.Value), e.Since.Format(time.RFC3339), until, printable(e.Who), printable(e.Why))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", spelling.Visible(e.Value), e.Since.Format(time.RFC3339), until, spelling.Visible(e.Who), spelling.Visible(e.Why))
 	}
 	return w.Flush()
-}
-
-// printable quotes a text that would break a line, or move what follows it.
-func printable(text string) string {
-	if quoted := strconv.Quote(text); len(quoted) != len(text)+2 {
-		return quoted
-	}
-	return text
 }

@@ -2,7 +2,6 @@
 package preview
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -193,7 +192,11 @@ func (p *preview) take(log int, r *record.Record) error {
 	case p.repeats(&events):
 		p.report.Repeated++
 	default:
-		p.taken = append(p.taken, taken{log, cloned(events), r.Offset, r.Timestamp})
+		t := taken{log: log, offset: r.Offset, timestamp: r.Timestamp}
+		for i := range events {
+			t.events = append(t.events, *events[i].Clone())
+		}
+		p.taken = append(p.taken, t)
 	}
 	return nil
 }
@@ -206,19 +209,6 @@ func (p *preview) repeats(events *[]record.Event) bool {
 	}
 	*events = slices.DeleteFunc(*events, func(e record.Event) bool { return p.earlier.Repeats(&e, false) })
 	return len(*events) == 0
-}
-
-// cloned copies events, which alias a record.
-func cloned(events []record.Event) []record.Event {
-	events = slices.Clone(events)
-	for i := range events {
-		e := &events[i]
-		e.ID, e.Values = bytes.Clone(e.ID), slices.Clone(e.Values)
-		for j := range e.Values {
-			e.Values[j].Str = bytes.Clone(e.Values[j].Str)
-		}
-	}
-	return events
 }
 
 // maxLocated is how many locations are listed of the records set aside for one reason.

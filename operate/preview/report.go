@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
@@ -200,7 +198,7 @@ func frequenciesOf(sorted []value.Value) (list []Frequency) {
 // WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s since %s: %d used", spelling.Counted(r.Records, "record"), moment(r.Since), r.Events)
+	fmt.Fprintf(&b, "%s since %s: %d used", spelling.Counted(r.Records, "record"), spelling.Moment(r.Since), r.Events)
 	for _, n := range []struct {
 		n    int
 		said string
@@ -241,7 +239,7 @@ func (f *Feature) writeText(b *strings.Builder) {
 	case f.Part && f.Window == nil:
 		b.WriteString("  counts only these records, of all there ever were\n")
 	case f.Part:
-		fmt.Fprintf(b, "  counts only these records, of a window since %s\n", moment(*f.Window))
+		fmt.Fprintf(b, "  counts only these records, of a window since %s\n", spelling.Moment(*f.Window))
 	}
 	fmt.Fprintf(b, "  cost: keys of a question %d, round trips %d, bytes of an entity %d to %d for all features of it\n",
 		f.Keys, f.RoundTrips, f.BytesOnce, f.BytesFull)
@@ -283,16 +281,6 @@ func (f *Feature) writeText(b *strings.Builder) {
 		if err := json.Unmarshal(e.Answer, &answer); err != nil {
 			panic(err) // it was encoded here
 		}
-		fmt.Fprintf(b, "  %s: %s (of events: %d)\n", visible(e.Entity), answer.Value, e.Events)
+		fmt.Fprintf(b, "  %s: %s (of events: %d)\n", spelling.Visible(e.Entity), answer.Value, e.Events)
 	}
 }
-
-// visible returns an entity unchanged if a terminal prints all of it, else quoted: its values are those of events.
-func visible(entity string) string {
-	if strings.ContainsFunc(entity, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return strconv.Quote(entity)
-	}
-	return entity
-}
-
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
