@@ -54,7 +54,7 @@ func (r *round) look(user string) {
 	r.mu.Unlock()
 	for _, pair := range workload.Lengthened {
 		always, changing := results[0][pair.Always], results[0][pair.Changing]
-		if saysNothing(always) || saysNothing(changing) {
+		if saysNothing(always) || saysNothing(changing) || r.had(plansBack) && isUnknown(&changing, at) {
 			continue
 		}
 		least, errLeast := strconv.ParseInt(string(always.Value), 10, 64)
@@ -66,6 +66,12 @@ func (r *round) look(user string) {
 			r.mu.Unlock()
 		}
 	}
+}
+
+// isUnknown reports whether an answer says that it knows nothing of the state: the plan that keeps it was lost before the API had read
+// it, and is registered again within ten seconds.
+func isUnknown(a *blackbox.Answer, at int64) bool {
+	return a.CompleteSince != nil && *a.CompleteSince > at
 }
 
 // watched describes an answer.
