@@ -252,9 +252,12 @@ const appliedWithin = 3 * time.Minute
 // operatorLooks is the interval at which an operator looks for hanging transactions.
 const operatorLooks = 2 * time.Second
 
-// awaitApplied waits until every shard has applied every partition to its end. Meanwhile an
-// operator aborts transactions that the broker has forgotten.
+// awaitApplied waits until every shard has applied every partition to its end. Before, an operator joins the nodes of a cluster that
+// has split for lack of CPU; meanwhile one aborts transactions that the broker has forgotten.
 func (r *round) awaitApplied() {
+	if r.ignite != nil {
+		r.ignite.AwaitCopies(r.kit)
+	}
 	var looked time.Time
 	partitions := r.partitions()
 	testkit.Eventually(r.kit, appliedWithin, "everything is applied", func() (bool, string) {

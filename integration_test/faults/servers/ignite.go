@@ -1,8 +1,11 @@
 package servers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +33,10 @@ func (i *Ignite) Settings() []string {
 	return []string{"--store.type", "ignite", "--ignite.addresses", strings.Join(i.Addresses(), ","), "--ignite.request_timeout", "3s", "--ignite.dial_timeout", "1s"}
 }
 
-// AwaitCopies waits until all nodes work, and all partitions have all of their copies again. It starts nodes that have ended.
+// AwaitCopies waits until all nodes work together, and all partitions have all of their copies again. It starts nodes that have ended,
+// and restarts those that others have gone on without.
 func (i *Ignite) AwaitCopies(k *Kit) {
-	testkit.Eventually(k, 2*time.Minute, "Ignite has all copies", func() (bool, string) {
+	testkit.Eventually(k, 3*time.Minute, "Ignite has all copies", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		for _, n := range i.Nodes {
@@ -49,13 +53,31 @@ func (i *Ignite) AwaitCopies(k *Kit) {
 			}
 		}
 		moving, err := i.moving(ctx)
+		if split, is := errors.AsType[*thin.SplitError](err); is {
+			err = errors.Join(err, i.join(split))
+		}
 		return err == nil && moving == 0, fmt.Sprintf("%d copies are moving, error %v", moving, err)
 	})
 }
 
-// moving asks one node after the other how many copies are moving, until one says it: a node that was started on a machine with too
-// little CPU may lack the view.
+// join restarts the nodes of all sides but that with most, as an operator does.
+func (i *Ignite) join(split *thin.SplitError) (err error) {
+	most := slices.MaxFunc(split.Sides, func(a, b []string) int { return cmp.Compare(len(a), len(b)) })
+	for _, n := range i.Nodes {
+		if !slices.Contains(most, n.Address) {
+			err = errors.Join(err, n.Kill(), n.Start())
+		}
+	}
+	return err
+}
+
+// moving asks how many copies are moving: all nodes at once, which says whether they are in one cluster, and then one after the
+// other, until one says it. A node that was started on a machine with too little CPU may lack the view.
 func (i *Ignite) moving(ctx context.Context) (copies int64, err error) {
+	copies, err = i.Client.Copies(ctx, "MOVING")
+	if _, split := errors.AsType[*thin.SplitError](err); err == nil || split {
+		return copies, err
+	}
 	for _, n := range i.Nodes {
 		client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: thin.Login{Timeout: 2 * time.Second}, Request: 2 * time.Second})
 		copies, err = client.Copies(ctx, "MOVING")
