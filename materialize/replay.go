@@ -209,7 +209,7 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 			return err
 		}
 		done += len(b.keys)
-		return r.rows(ctx, t, b, all)
+		return r.rows(ctx, b, all)
 	}
 	made := func(*block) error { return nil }
 	err = inOrder(t.newBlocks(), next, made, t.newOutput(w).write)
@@ -220,7 +220,7 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 }
 
 // rows applies the events of a block and answers its rows.
-func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes) error {
+func (r *Replay) rows(ctx context.Context, b *block, all []*changes) error {
 	err := together(r.cores(), len(all), func(_, i int) error {
 		return all[i].find(b, i*len(b.keys)/len(all), (i+1)*len(b.keys)/len(all))
 	})

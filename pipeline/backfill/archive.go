@@ -339,7 +339,7 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 		if row < skip {
 			continue
 		}
-		a.row(r, mapper, events, timestamp, base+row)
+		a.row(mapper, events, timestamp, base+row)
 		if a.events >= maxRows || a.bytes >= maxRowBytes {
 			if err := a.apply(ctx, base+row+1, time.Since(a.swept) > lookInterval); err != nil {
 				return err
@@ -369,7 +369,7 @@ func firstEvents(r *rows, mapper *features.Mapper, earlier *record.Earlier, row 
 }
 
 // row adds a row to the batch, with the events that it has and that count.
-func (a *applying) row(r *rows, mapper *features.Mapper, events []record.Event, timestamp, offset int64) {
+func (a *applying) row(mapper *features.Mapper, events []record.Event, timestamp, offset int64) {
 	a.events++
 	for i := range events {
 		for _, v := range events[i].Values {

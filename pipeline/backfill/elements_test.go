@@ -52,7 +52,7 @@ features:
 			t.Fatal(err)
 		}
 		events, timestamp := firstEvents(rows, mapper, nil, n)
-		a.row(rows, mapper, events, timestamp, n)
+		a.row(mapper, events, timestamp, n)
 	}
 	counts := map[string]int64{}
 	for _, u := range a.batch.Updates {

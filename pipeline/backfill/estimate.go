@@ -39,7 +39,7 @@ func EstimateFill(ctx context.Context, brokers Brokers, reach features.FillReach
 		if logs[i].Err != nil {
 			return e, logs[i].Err
 		}
-		from, since := start(reach, &logs[i], dated[i], moment, newest)
+		from, since := start(&logs[i], dated[i], moment, newest)
 		e.Records += max(0, logs[i].Stable-from)
 		if since > moment {
 			e.Lost, e.Since = true, max(e.Since, since)

@@ -64,7 +64,7 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 
 // start returns the offset from which a partition is filled, and since when that covers it, given its log, the first
 // needed record, the moment before which records are not needed, and the present, in ms.
-func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
+func start(log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
 	switch {
 	case log.Start > 0 && log.Start == log.End:
 		from, since = log.Start, now+1 // the age of the records that retention has removed is unknown

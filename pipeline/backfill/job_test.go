@@ -91,7 +91,7 @@ func TestStart(t *testing.T) {
 		"never written":            {forever, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, 0, state.MinTime},
 		"forever, but retention":   {forever, 5, 100, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8001},
 	} {
-		if from, since := start(c.reach, &fetch.Log{Start: c.logStart, End: c.logEnd}, c.first, matters(c.reach, 10_000), 10_050); from != c.from || since != c.since {
+		if from, since := start(&fetch.Log{Start: c.logStart, End: c.logEnd}, c.first, matters(c.reach, 10_000), 10_050); from != c.from || since != c.since {
 			t.Errorf("%s: got offset %d, since %d; want offset %d, since %d", name, from, since, c.from, c.since)
 		}
 	}

@@ -246,7 +246,7 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 				continue
 			}
 			s := state.FillStart{Fill: r.fill, Partition: p, Log: logs[i].ID.Tag()}
-			s.From, s.Since = start(reach, &logs[i], dated[i], moment, time.Now().UnixMilli())
+			s.From, s.Since = start(&logs[i], dated[i], moment, time.Now().UnixMilli())
 			if end := ends[p.ID]; len(ends) > 0 && logs[i].Start <= end && !r.fill.Cut.OfOtherLog(s.Log) {
 				s.From, s.Since = end, state.MinTime
 			}
