@@ -1,7 +1,9 @@
 package model
 
 import (
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,31 +24,38 @@ type derived struct {
 }
 
 // newDerived compiles the expression as if the parts, and the fields of the event in hand under names of their own, were fields
-// of an event.
+// of an event. So are the fields of rows, and whether there is a row.
 func newDerived(f *features.Feature, of *features.Derived) *derived {
 	var fields []expr.Variable
-	for _, part := range of.Of {
-		fields = append(fields, expr.Variable{Name: part.Name, Type: part.Type()})
+	text := of.Expr.Text
+	for i, part := range of.Of {
+		name := part.Name
+		if _, ok := part.Basis.(*features.OfTable); ok {
+			name = fmt.Sprint("row_", i)
+			text = regexp.MustCompile(`\b`+regexp.QuoteMeta(part.Name)+`\b`).ReplaceAllString(text, name)
+		}
+		fields = append(fields, expr.Variable{Name: name, Type: part.Type()})
 	}
-	return &derived{of, f.By, f.InHand, compileInHand(of.Expr.Text, fields, of.Event, value.Null)}
+	return &derived{of, f.By, f.InHand, compileInHand(text, fields, of.Event, value.Null)}
+}
+
+// entityOf returns the entity of a part.
+func (d *derived) entityOf(part *features.Feature, entity string) string {
+	var own []string
+	texts := state.SplitEntity(nil, entity)
+	for _, name := range part.By {
+		own = append(own, texts[slices.Index(d.by, name)])
+	}
+	return strings.Join(own, "|")
 }
 
 func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
-	keys := map[string]string{}
-	texts := state.SplitEntity(nil, entity)
-	for i, name := range d.by {
-		keys[name] = texts[i]
-	}
 	var r aggregate.Result
 	var values []value.Value
 	lacks := false // a cap has left no value of a part
 	for _, part := range d.Of {
-		var own []string
-		for _, name := range part.By {
-			own = append(own, keys[name])
-		}
-		p := m.Answer(part, strings.Join(own, "|"), at)
-		if _, derived := part.Basis.(*features.Derived); !p.Found && !derived {
+		p := m.Answer(part, d.entityOf(part, entity), at)
+		if !p.Found && part.Spec != nil {
 			p.Value = part.Spec.Neutral
 		}
 		values = append(values, p.Value)

@@ -32,6 +32,7 @@ type Model struct {
 	streams map[*record.Stream]*stream
 	answers map[*features.Feature]*feature
 	derived map[string]*derived
+	tables  map[*features.Table]*table
 	strings map[string][]byte
 	until   int64 // events after it do not count, see AnswerUntil
 
@@ -72,8 +73,11 @@ type feature struct {
 func New(r *features.Registry) *Model {
 	m := &Model{
 		decoder: r.NewDecoder(), streams: map[*record.Stream]*stream{}, answers: map[*features.Feature]*feature{},
-		derived: map[string]*derived{}, strings: map[string][]byte{}, until: math.MaxInt64,
+		derived: map[string]*derived{}, tables: map[*features.Table]*table{}, strings: map[string][]byte{}, until: math.MaxInt64,
 		partitions: map[state.Partition]*arrivals{},
+	}
+	for _, t := range r.Tables {
+		m.tables[t] = &table{Table: t, decoder: record.NewDecoder([]*record.Stream{t.Rows}), keys: map[string]bool{}}
 	}
 	for _, f := range r.Features {
 		switch basis := f.Basis.(type) {
@@ -166,8 +170,15 @@ func compile(text string, s *record.Stream) *expr.Expr {
 	return e
 }
 
-// Apply adds a record. It returns the error of record.Decoder.
+// Apply adds a record. It returns the error of record.Decoder, except that a bad row of a table is none.
 func (m *Model) Apply(rec record.Record) error {
+	for _, t := range m.tables {
+		if t.File == "" && t.Rows.Topic == rec.Partition.Topic {
+			if err := t.take(&rec); err != nil {
+				return err
+			}
+		}
+	}
 	p := m.pass(&rec)
 	events, err := m.decoder.Decode(&rec)
 	if err != nil {
@@ -266,13 +277,18 @@ func (f *feature) late(e *record.Event) bool {
 
 // Entities returns the texts of a feature's entities that have events, sorted. For a derived
 // feature these are the entities of its parts that have all its keys, for a multi-hop feature those
-// of its first hop.
+// of its first hop, for a row of a table the keys that have or had one, unless these are networks.
 func (m *Model) Entities(f *features.Feature) []string {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
 		return m.entitiesOf(f)
 	case *features.MultiHop:
 		return m.Entities(basis.Set)
+	case *features.OfTable:
+		if basis.Table.Networks {
+			return nil
+		}
+		return slices.Sorted(maps.Keys(m.tables[basis.Table].keys))
 	}
 	return slices.Sorted(maps.Keys(m.answers[f].events))
 }
@@ -295,6 +311,9 @@ func (m *Model) Has(f *features.Feature, entity string, since int64) bool {
 func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.Result {
 	if d, ok := m.derived[f.Name]; ok {
 		return d.answer(m, entity, at)
+	}
+	if of, ok := f.Basis.(*features.OfTable); ok {
+		return m.ofTable(of, entity, at)
 	}
 	return m.call(f, f.Call, entity, at)
 }
