@@ -19,6 +19,7 @@ func (r *round) compare() {
 	for _, p := range r.all() {
 		p.AwaitVersion(registry.Version())
 	}
+	r.awaitTables()
 	r.ledger.take()
 	loop, clock, poison := r.ledger.loop(registry)
 	url := r.api.URL()

@@ -44,21 +44,33 @@ func (l *ledger) take() {
 // diverge records that a log has other records from an offset on.
 func (l *ledger) diverge(p state.Partition, offset int64) { l.next[p] = min(l.next[p], offset) }
 
-// loop returns the model of all records, its clock, and the places of poison.
+// loop returns the model of all records and of the rows that are in their topics, its clock, and the places of poison.
 func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
 	loop, poison = model.New(registry), map[string]bool{}
 	for _, r := range l.records {
-		err := loop.Apply(record.Record{
-			Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
-			Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
-		})
-		if err != nil {
+		if err := loop.Apply(applied(r)); err != nil {
 			poison[fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)] = true
 			continue
 		}
 		clock = max(clock, r.Timestamp.UnixMilli())
 	}
+	for _, topic := range []string{workload.Merchants, workload.Lists} {
+		for _, records := range l.round.read(topic + l.round.suffix) { // what a log has lost counts no more
+			for _, r := range records {
+				if err := loop.Apply(applied(r)); err != nil {
+					l.round.kit.Fatal(err)
+				}
+			}
+		}
+	}
 	return loop, clock, poison
+}
+
+// applied returns a record as the model takes it.
+func applied(r *kgo.Record) record.Record {
+	return record.Record{
+		Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+	}
 }
 
 // read reads a topic to its end, without aborted records.

@@ -15,12 +15,20 @@ func (r *round) namespace() string { return "faults" + r.suffix + r.again }
 
 // topics returns the topics of the round with their numbers of partitions.
 func (r *round) topics() map[string]int {
-	return map[string]int{workload.Payments + r.suffix: r.scenario.Partitions, workload.Logins + r.suffix: 1, deadLetters + r.suffix: 1}
+	return map[string]int{
+		workload.Payments + r.suffix: r.scenario.Partitions, workload.Logins + r.suffix: 1,
+		workload.Merchants + r.suffix: 2, workload.Lists + r.suffix: 1, deadLetters + r.suffix: 1,
+	}
 }
 
 // partitions returns the partitions of the round's events.
 func (r *round) partitions() []state.Partition {
 	return append(partitionsOf(workload.Payments+r.suffix, r.scenario.Partitions), partitionsOf(workload.Logins+r.suffix, 1)...)
+}
+
+// rowPartitions returns the partitions of the rows of tables and lists.
+func (r *round) rowPartitions() []state.Partition {
+	return append(partitionsOf(workload.Merchants+r.suffix, 2), partitionsOf(workload.Lists+r.suffix, 1)...)
 }
 
 // partitionsOf returns the partitions of a topic.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -259,13 +260,13 @@ func (r *round) awaitApplied() {
 		r.ignite.AwaitCopies(r.kit)
 	}
 	var looked time.Time
-	partitions := r.partitions()
+	partitions, rows := r.partitions(), r.rowPartitions()
 	testkit.Eventually(r.kit, appliedWithin, "everything is applied", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if time.Since(looked) > operatorLooks {
 			looked = time.Now()
-			n, err := r.kafka.AbortHanging(ctx, partitions)
+			n, err := r.kafka.AbortHanging(ctx, slices.Concat(partitions, rows))
 			if err != nil {
 				return false, err.Error()
 			}
@@ -288,14 +289,32 @@ func (r *round) awaitApplied() {
 				}
 			}
 		}
+		if open := r.kafka.OpenTransactions(rows); open != "" {
+			return false, "transactions are open in " + open
+		}
 		return true, ""
+	})
+}
+
+// awaitTables waits until the API has all rows of tables and lists that are in the topics now.
+func (r *round) awaitTables() {
+	written := time.Now()
+	q := blackbox.Question{Features: workload.OfRows, Entities: []json.RawMessage{json.RawMessage(`{"shop":"s0","card":"c0","ip":"10.0.0.0"}`)}}
+	testkit.Eventually(r.kit, time.Minute, "the tables are read", func() (bool, string) {
+		asked := time.Now()
+		reply, err := blackbox.Query(r.api.URL(), q)
+		if err != nil || reply.TableLag == nil {
+			return false, fmt.Sprintf("%+v, %v", reply, err)
+		}
+		lag := time.Duration(*reply.TableLag) * time.Millisecond
+		return asked.Add(-lag).After(written), fmt.Sprintf("they are as of %s ago", lag)
 	})
 }
 
 // tails returns the last lines of the processes' logs.
 func (r *round) tails() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "transactions are open in %s", r.kafka.OpenTransactions(r.partitions()))
+	fmt.Fprintf(&b, "transactions are open in %q", r.kafka.OpenTransactions(r.partitions()))
 	for _, p := range r.all() {
 		log := p.Log()
 		fmt.Fprintf(&b, "\n%s says:\n%s", p.Name, log[max(0, len(log)-600):])

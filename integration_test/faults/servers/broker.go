@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -95,7 +96,7 @@ func (b *Broker) Ends(ctx context.Context, partitions []state.Partition) (map[st
 	return kafkatest.Ends(ctx, b.client, partitions, kafka.ReadUncommitted)
 }
 
-// OpenTransactions describes the open transactions in the logs of partitions.
+// OpenTransactions describes the open transactions in the logs of partitions, "" for none.
 func (b *Broker) OpenTransactions(partitions []state.Partition) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -113,5 +114,5 @@ func (b *Broker) OpenTransactions(partitions []state.Partition) string {
 			text = append(text, fmt.Sprintf("%s/%d from %d", p.Topic, p.ID, stable[p]))
 		}
 	}
-	return fmt.Sprint(text)
+	return strings.Join(text, ", ")
 }

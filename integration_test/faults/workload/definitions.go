@@ -42,6 +42,15 @@ const streams = `streams:
     timestamp: {path: at, unit: ms}
     late: LATE
     fields: *fields
+tables:
+  merchant:
+    topic: merchantsSUFFIX
+    key: shop_id
+    match: closed == nil
+    fields: {risk: string, limit: {type: decimal, scale: 2}}
+lists:
+  blocked: {topic: listsSUFFIX}
+  hidden: {topic: listsSUFFIX, type: network}
 features:
 `
 
@@ -107,6 +116,20 @@ var Lengthened = []struct {
 	{"always_logged_day", "COUNT(1d, payment, user, tile=exact, max=100000)", "logged_days", "COUNT(%dd, payment, user, tile=%s, max=100000)", []string{"exact"}},
 }
 
+// OfRows are features that need the table and each of the lists.
+var OfRows = []string{"always_risk", "always_blocked", "always_hidden"}
+
+// ofRows are features over the table and the lists, and what they need. The entities of always_by_ip are addresses to look up.
+var ofRows = []Feature{
+	{"always_risk", "{expr: merchant.risk, by: shop}"},
+	{"always_spent_there", "SUM(1d, payment, amount, user, shop)"},
+	{"always_over", "{expr: always_spent_there > merchant.limit, by: shop}"},
+	{"always_blocked", "{expr: card in blocked}"},
+	{"always_blocked_why", "{expr: blocked.why, by: card, default: nothing}"},
+	{"always_by_ip", "COUNT(1d, payment, ip)"},
+	{"always_hidden", "{expr: 'ip in hidden ? hidden.why : nil', by: ip}"},
+}
+
 // DrawVersions draws n versions of the definitions. Each has about half the features of a pool,
 // and all features named always_….
 func DrawVersions(r *rand.Rand, n int) [][]Feature {
@@ -120,6 +143,7 @@ func DrawVersions(r *rand.Rand, n int) [][]Feature {
 	always = append(always, Feature{"always_by_shop", "COUNT(1d, payment, shop, keep=2d)"})
 	always = append(always, Feature{"always_seen_by_user", "COUNT(lifetime, payment, user)"},
 		Feature{"always_ratio", "{expr: always_seen_by_user / always_twice, default: 0}"}, Feature{"always_twice", "COUNT(7d, payment, user)"})
+	always = append(always, ofRows...)
 	for _, pair := range Lengthened {
 		always = append(always, Feature{pair.Always, pair.Day})
 	}

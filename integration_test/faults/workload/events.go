@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// Payments and Logins are the topics of the events, without the round's suffix.
+// The topics of the events, of a table's rows and of the entries of lists, without the round's suffix.
 const (
-	Payments = "payments"
-	Logins   = "logins"
+	Payments  = "payments"
+	Logins    = "logins"
+	Merchants = "merchants"
+	Lists     = "lists"
 )
 
 // Options describe the events of a round. They are comparable. Shares are from 0 to 1.
@@ -76,9 +78,12 @@ func NewGenerator(r *rand.Rand, o Options) *Generator {
 
 func (g *Generator) chance(share float64) bool { return g.random.Float64() < share }
 
-// Next returns the next event to write; at most one in a hundred is poison.
+// Next returns the next event to write, of which at most one in a hundred is poison, or a row of a table or an entry of a list.
 func (g *Generator) Next() Message {
 	g.now += g.random.Int64N(2*g.spacing.Milliseconds() + 1)
+	if g.chance(rows) {
+		return g.row()
+	}
 	if len(g.again) > 0 && g.chance(0.05) {
 		e := g.again[0]
 		g.again = g.again[1:]

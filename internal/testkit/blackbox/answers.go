@@ -65,6 +65,7 @@ type Reply struct {
 	Waited    struct{ Applied bool }                 // whether the results include the record of WaitFor
 	ReadFrom  string                                 `json:"read_from"` // "replica" if any of the state was read from one
 	Staleness int64                                  `json:"staleness_ms"`
+	TableLag  *int64                                 `json:"table_lag_ms"` // of the tables that the answers need; nil for none
 }
 
 // Ask asks the API at a URL and returns the answers by entity, each by feature.
@@ -287,7 +288,12 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 			}
 			c.Compared++
 			c.note(got, want)
-			if difference := Differs(got, f, want); difference != "" {
+			difference := Differs(got, f, want)
+			// A feature over rows alone counts no other later events.
+			if younger := c.Model.Younger(f, entity, at); difference == "" && younger != got.LaterEvents && (younger || len(f.Series) == 0) {
+				difference = fmt.Sprintf("%s %s later_events=%v; want %v of the row", got.Value, got.Status, got.LaterEvents, younger)
+			}
+			if difference != "" {
 				if c.Wrong++; c.Wrong <= Shown {
 					c.T.Errorf("%s of %s at %d: %s (%s)", f.Name, entity, at, difference, f.Definition)
 				}

@@ -66,7 +66,7 @@ func chosen(f *features.Feature) bool {
 		return slices.ContainsFunc(f.Parts(), chosen)
 	}
 	_, multiHop := f.Basis.(*features.MultiHop)
-	return multiHop || f.Spec.Name == "set"
+	return multiHop || f.Spec != nil && f.Spec.Name == "set"
 }
 
 // collisions bounds how many of a few values may collide in a HyperLogLog, where each is a large
@@ -87,15 +87,15 @@ func estimated(got Answer, f *features.Feature, want value.Value) bool {
 // precision reports whether a feature's values are exact, and otherwise the relative error allowed:
 // the stated error, or five standard errors.
 func precision(f *features.Feature) (exact bool, off float64) {
-	of, derived := f.Basis.(*features.Derived)
 	switch {
-	case !derived && f.Call.Error > 0 && !f.Window.Exact:
+	case f.Spec == nil: // it is as its parts are, and rows are exact
+	case f.Call.Error > 0 && !f.Window.Exact:
 		return false, f.Call.Error * (1 + 1e-9)
-	case !derived:
+	default:
 		return f.Spec.Exact, 5 * f.Spec.StandardError
 	}
 	exact = true
-	for _, part := range of.Of {
+	for _, part := range f.Parts() {
 		e, o := precision(part)
 		exact, off = exact && e, max(off, o)
 	}
