@@ -22,7 +22,7 @@ func (r *Registry) FillReach(f *state.Fill, topic string) (reach FillReach) {
 	for _, stream := range r.Streams {
 		for i := range r.writes[stream] {
 			for _, s := range r.writes[stream][i].filled(stream, f).all() {
-				if stream.Topic != topic {
+				if stream.In(topic) == nil {
 					continue
 				}
 				reach.Forever = reach.Forever || s.Keep == 0
@@ -93,7 +93,11 @@ func (r *Registry) reduce(m *Mapper, f *state.Fill) {
 func (r *Registry) FillOf(some map[*state.Series]bool) *state.Fill {
 	f := &state.Fill{Columns: map[string][]string{}}
 	for stream, writes := range r.writes {
-		add := func(key string) { f.Columns[stream.Topic] = append(f.Columns[stream.Topic], key) }
+		add := func(key string) {
+			for _, topic := range stream.Topics() {
+				f.Columns[topic] = append(f.Columns[topic], key)
+			}
+		}
 		for i := range writes {
 			for _, w := range writes[i].series {
 				if some[w.series] {
@@ -129,18 +133,21 @@ func (r *Registry) FillHas(f *state.Fill) map[*state.Series]bool {
 
 // filled returns the part of the writes that a fill covers. It covers all columns of a log or none.
 func (w *entityWrites) filled(stream *record.Stream, f *state.Fill) entityWrites {
-	part := entityWrites{by: w.by}
+	part, topics := entityWrites{by: w.by}, stream.Topics()
+	has := func(key string) bool {
+		return slices.ContainsFunc(topics, func(topic string) bool { return f.Has(topic, key) })
+	}
 	for _, s := range w.series {
-		if f.Has(stream.Topic, seriesKey(stream, s.series)) {
+		if has(seriesKey(stream, s.series)) {
 			part.series = append(part.series, s)
 		}
 	}
-	if w.ids != nil && f.Has(stream.Topic, seriesKey(stream, w.ids)) {
+	if w.ids != nil && has(seriesKey(stream, w.ids)) {
 		part.ids = w.ids
 	}
 	if w.log != nil {
 		w.log.retained(stream, func(key string) {
-			if f.Has(stream.Topic, key) {
+			if has(key) {
 				part.log = w.log
 			}
 		})

@@ -2,8 +2,6 @@ package features
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
@@ -206,12 +204,6 @@ func (m *Mapper) Check(events []record.Event) error {
 	m.mapped = m.mapped[:0]
 	for i := range events {
 		p := m.mappings[events[i].Stream]
-		if at := events[i].Time; at > state.LastEventTime { // of a record without a time, or with one in another unit
-			return &record.Poison{
-				Reason: record.BadTimestamp, Stream: p.stream.Name, Path: strings.Join(p.stream.Timestamp.Path, "."),
-				Message: fmt.Sprintf("the event is of the year %d; state holds events up to October 6429", time.UnixMilli(at).UTC().Year()),
-			}
-		}
 		if err := p.filter(&events[i]); err != nil {
 			return err
 		}

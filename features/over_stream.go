@@ -111,14 +111,13 @@ func (OverStream) askedAbout(asked *Feature, members []value.Value) {
 func (OverStream) retain(f *Feature) (list []state.Retained) {
 	keep := f.reach()
 	need := func(s *state.Series, key string) {
-		r := state.Retained{
-			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
-			Tile: s.Tile, Cut: s.Cut,
+		for _, topic := range f.Stream.Topics() {
+			r := state.Retained{Key: key, Topic: topic, Retention: state.Retention{Keep: keep}, Tile: s.Tile, Cut: s.Cut}
+			if s.Layout().Forgets() {
+				r.Max = f.Call.Max
+			}
+			list = append(list, r)
 		}
-		if s.Layout().Forgets() {
-			r.Max = f.Call.Max
-		}
-		list = append(list, r)
 	}
 	for _, s := range f.Series {
 		if !f.Window.Exact {

@@ -17,9 +17,10 @@ func (r *Registry) Plan() *state.Plan { return r.plan }
 
 // makePlan collects the state that is kept, in which tiles, and what each feature needs of it.
 func (r *Registry) makePlan(tiling map[string]state.Tiling) {
-	r.plan = &state.Plan{Retained: map[string]state.Retention{}, Topics: map[string]string{}, Tiling: tiling}
+	r.plan = &state.Plan{Retained: map[string]state.Retention{}, Topics: map[string][]string{}, Tiling: tiling}
 	for _, s := range r.Streams {
-		keep := func(key string, kept state.Retention) { r.plan.Retained[key], r.plan.Topics[key] = kept, s.Topic }
+		topics := s.Topics()
+		keep := func(key string, kept state.Retention) { r.plan.Retained[key], r.plan.Topics[key] = kept, topics }
 		for _, w := range r.writes[s] {
 			for _, sw := range w.series {
 				keep(seriesKey(s, sw.series), state.Retention{Keep: sw.series.Keep, Max: capOf(sw.series)})
@@ -93,6 +94,16 @@ func columnKey(stream *record.Stream, s *state.Series, c state.Column, text stri
 // would then count as two. What only makes fewer or more records dead letters is not hashed. Plans outlive a release, so the
 // hashed text must change only with its version.
 func origin(stream *record.Stream, rests string, kept ...string) string {
+	var texts []string
+	for _, in := range stream.Sources() {
+		texts = append(texts, originIn(in, rests, kept))
+	}
+	slices.Sort(texts) // the order of the topics has no meaning either
+	return hashID(strings.Join(texts, ""), originLength)
+}
+
+// originIn returns the text of which origin is the hash, for a stream as one topic has it.
+func originIn(stream *record.Stream, rests string, kept []string) string {
 	var b strings.Builder
 	var fields []string
 	form := stream.Timestamp.Form
@@ -124,7 +135,7 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 		}
 	}
 	slices.Sort(fields) // their order in the stream has no meaning
-	return hashID(b.String()+strings.Join(fields, ""), originLength)
+	return b.String() + strings.Join(fields, "")
 }
 
 const originLength = 6

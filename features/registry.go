@@ -162,7 +162,7 @@ func find[T any](list []T, name string, nameOf func(T) string) (T, bool) {
 func (r *Registry) Topics() []string {
 	var topics []string
 	for _, s := range r.Streams {
-		topics = append(topics, s.Topic)
+		topics = append(topics, s.Topics()...)
 	}
 	slices.Sort(topics)
 	return slices.Compact(topics)

@@ -14,23 +14,25 @@ func (r *Registry) Version() string { return r.version }
 // makeVersion writes the definitions in canonical form and hashes them.
 func (r *Registry) makeVersion() {
 	var b strings.Builder
-	for _, s := range r.Streams {
-		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %d %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Form,
-			s.ID, s.RememberIDs, s.MaxFuture, s.LateToDeadLetter)
-		if s.Dedup > 0 {
-			fmt.Fprintf(&b, "dedup %s\n", s.Dedup)
-		}
-		if s.Each != nil {
-			fmt.Fprintf(&b, "each %q\n", s.Each)
-		}
-		if s.Match != nil {
-			fmt.Fprintf(&b, "match %q\n", s.Match.Text)
-		}
-		if e := r.Enrichment(s); e != nil {
-			fmt.Fprintf(&b, "enrich %s %s %t\n", e.Service.Name, e.Topic, e.Avro)
-		}
-		for _, f := range s.Fields {
-			b.WriteString(fieldVersion(&f) + "\n")
+	for _, stream := range r.Streams {
+		for _, s := range stream.Sources() {
+			fmt.Fprintf(&b, "stream %s %s %s %q %s %q %d %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Form,
+				s.ID, s.RememberIDs, s.MaxFuture, s.LateToDeadLetter)
+			if s.Dedup > 0 {
+				fmt.Fprintf(&b, "dedup %s\n", s.Dedup)
+			}
+			if s.Each != nil {
+				fmt.Fprintf(&b, "each %q\n", s.Each)
+			}
+			if s.Match != nil {
+				fmt.Fprintf(&b, "match %q\n", s.Match.Text)
+			}
+			if e := r.Enrichment(s); e != nil {
+				fmt.Fprintf(&b, "enrich %s %s %t\n", e.Service.Name, e.Topic, e.Avro)
+			}
+			for _, f := range s.Fields {
+				b.WriteString(fieldVersion(&f) + "\n")
+			}
 		}
 	}
 	for _, t := range r.Tables {

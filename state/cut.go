@@ -135,10 +135,14 @@ func (p *Plan) seriesCuts() map[string]string {
 	return cuts
 }
 
-// reached returns the current cut of the topic if the wanted columns reach back before it; nil if there is no such cut.
+// reached returns the current cut of the topic if the wanted columns reach back before it; nil if there is no such cut, and
+// for columns of several topics.
 func (k *Known) reached(w *wanted) *Cut {
+	if w.ofSeveralTopics() {
+		return nil
+	}
 	for key, kept := range w.columns {
-		if cut := CutOf(w.topics[key], k.Archives); cut != nil && !k.passed(cut.Until, kept) {
+		if cut := CutOf(w.topics[key][0], k.Archives); cut != nil && !k.passed(cut.Until, kept) {
 			return cut
 		}
 	}

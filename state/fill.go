@@ -44,7 +44,9 @@ func NewFills(p *Plan, others []*Plan) (fills []*Fill) {
 			byCut[id] = f
 			fills = append(fills, f)
 		}
-		f.Columns[p.Topics[key]] = append(f.Columns[p.Topics[key]], key)
+		for _, topic := range p.Topics[key] {
+			f.Columns[topic] = append(f.Columns[topic], key)
+		}
 	}
 	for _, f := range fills {
 		for _, keys := range f.Columns {

@@ -7,9 +7,9 @@ import (
 )
 
 func fillPlan(version string, keys ...string) *Plan {
-	p := &Plan{Version: version, Retained: map[string]Retention{}, Topics: map[string]string{}}
+	p := &Plan{Version: version, Retained: map[string]Retention{}, Topics: map[string][]string{}}
 	for _, key := range keys {
-		p.Retained[key], p.Topics[key] = Retention{}, "t"
+		p.Retained[key], p.Topics[key] = Retention{}, []string{"t"}
 	}
 	return p
 }

@@ -136,7 +136,7 @@ func Bind(p *Plan, k *Known) *Plan {
 // bindFrom binds a plan, with numbers of new generations from a first one on.
 func (k *Known) bindFrom(p *Plan, number int) *Plan {
 	bound := &Plan{
-		Retained: map[string]Retention{}, Topics: map[string]string{}, Tiling: map[string]Tiling{},
+		Retained: map[string]Retention{}, Topics: map[string][]string{}, Tiling: map[string]Tiling{},
 		Generations: map[string][]Generation{}, Cuts: map[string]Cut{},
 	}
 	maps.Copy(bound.Tiling, p.Tiling)
@@ -239,10 +239,20 @@ func (k *Known) standsFor(column string, wanted, width int64) int64 {
 type wanted struct {
 	series  string
 	columns map[string]Retention
-	topics  map[string]string // by column
-	number  int               // the least one of a new generation
+	topics  map[string][]string // by column
+	number  int                 // the least one of a new generation
 	// standIns are the series that can stand in for it, see Alike.
 	standIns []string
+}
+
+// ofSeveralTopics reports whether a cut, which divides the events of one topic, would leave out events of others.
+func (w *wanted) ofSeveralTopics() bool {
+	for key := range w.columns {
+		if len(w.topics[key]) > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // target returns the generation that has everything wanted, or will. Of those that have it, it is the one that reaches
@@ -255,12 +265,12 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 	}
 	for _, known := range k.generations(w.series) {
 		next.Number = max(next.Number, known.Number+1+w.number)
-		if cut != nil && known.Cut != next.Cut {
-			continue // it lacks the files
+		if known.Cut != next.Cut && (cut != nil || w.ofSeveralTopics()) {
+			continue // it lacks the files, or the events of other topics that the cut would leave out
 		}
 		all, since := readyNow, k.since(w, stored{w.series, known}, w.columns)
-		for key, kept := range w.columns {
-			all = min(all, k.ready(w.topics[key], keyIn(GenerationID(w.series, known), key), kept, k.cut(known.Cut)))
+		for _, column := range k.in(w, stored{w.series, known}, w.columns) {
+			all = min(all, k.ready(&column))
 		}
 		if all != neverReady && (all > ready || all == ready && since <= furthest) {
 			g, ready, furthest = known, all, since
@@ -281,12 +291,20 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 // since returns the event time, in ms, since which a generation has events of columns; see coverage.
 func (k *Known) since(w *wanted, g stored, columns map[string]Retention) int64 {
 	since := MinTime
-	for key, kept := range columns {
-		since = max(since, k.History.byRecords().coverage(&Retained{
-			Key: keyIn(g.id(), key), Topic: w.topics[key], Retention: kept, Cut: k.cut(g.Cut),
-		}).since)
+	for _, column := range k.in(w, g, columns) {
+		since = max(since, k.History.byRecords().coverage(&column).since)
 	}
 	return since
+}
+
+// in returns columns in a generation, as far as each of their topics feeds them.
+func (k *Known) in(w *wanted, g stored, columns map[string]Retention) (list []Retained) {
+	for key, kept := range columns {
+		for _, topic := range w.topics[key] {
+			list = append(list, Retained{Key: keyIn(g.id(), key), Topic: topic, Retention: kept, Cut: k.cut(g.Cut)})
+		}
+	}
+	return list
 }
 
 // replaces reports whether a filled generation has all that can be asked of what another one keeps, or as much as the
@@ -359,9 +377,17 @@ func (k *Known) candidates(w *wanted) map[stored]map[string]Retention {
 		for _, g := range all {
 			has := map[string]int64{}
 			for key, want := range w.columns {
-				column := Retained{Key: keyIn(g.id(), key), Topic: w.topics[key], Retention: want, Cut: k.cut(g.Cut)}
-				if k.kept(&column) == when && !k.broken(&column) {
-					has[key] = max(history.askedSince([]Retained{column}), history.coverageFrom(&column, k.Now).since)
+				kept, since := keptNever, MinTime
+				for _, column := range k.in(w, g, map[string]Retention{key: want}) {
+					if k.broken(&column) {
+						kept = keptNever
+						break
+					}
+					kept = max(kept, k.kept(&column))
+					since = max(since, history.askedSince([]Retained{column}), history.coverageFrom(&column, k.Now).since)
+				}
+				if kept == when {
+					has[key] = since
 				}
 			}
 			if len(has) > 0 {
@@ -427,31 +453,31 @@ func (k *Known) broken(column *Retained) bool {
 	return f != nil && f.Broken
 }
 
-// ready reports whether a column, over a cut or nil, has all records, or will once it is filled.
-func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
-	if k.expired(&Retained{Key: key, Topic: topic, Retention: wanted}) {
+// ready reports whether a column has all records of its topic, or will once it is filled.
+func (k *Known) ready(column *Retained) readiness {
+	if k.expired(column) {
 		return neverReady
 	}
 	all := readyNow
-	if cut != nil && !k.passed(cut.Until, wanted) {
-		all = k.filled(topic, key, func(f *FillEpoch) bool { return f.Archived })
+	if cut := column.Cut; cut != nil && !k.passed(cut.Until, column.Retention) {
+		all = k.filled(column, func(f *FillEpoch) bool { return f.Archived })
 	}
 	for _, e := range k.History.PlanEpochs {
-		if e.Topic != topic || e.Version == Gap {
+		if e.Topic != column.Topic || e.Version == Gap {
 			continue
 		}
 		kept, known := Retention{}, false
 		if plan := k.Plans[e.Version]; plan != nil {
-			kept, known = plan.Retained[key]
+			kept, known = plan.Retained[column.Key]
 		}
 		switch {
-		case known && kept.covers(wanted):
-		case e.Last != MaxTime && k.passed(e.Last, wanted):
+		case known && kept.covers(column.Retention):
+		case e.Last != MaxTime && k.passed(e.Last, column.Retention):
 			// Questions no longer reach back to what that plan did not record.
 		case known:
 			return neverReady
 		default:
-			all = min(all, k.filled(topic, key, func(f *FillEpoch) bool { return f.Whole }))
+			all = min(all, k.filled(column, func(f *FillEpoch) bool { return f.Whole }))
 		}
 	}
 	return all
@@ -478,10 +504,9 @@ func (k *Known) unclaimed(column *Retained) bool {
 
 // filled reports whether the records are filled that plans without the column skipped, or whether those of files are;
 // `whole` reports it for one fill.
-func (k *Known) filled(topic, key string, whole func(*FillEpoch) bool) readiness {
-	column := Retained{Key: key, Topic: topic}
-	switch f := k.History.fillOf(&column); {
-	case f == nil && k.unclaimed(&column), f != nil && !f.Broken && !whole(f):
+func (k *Known) filled(column *Retained, whole func(*FillEpoch) bool) readiness {
+	switch f := k.History.fillOf(column); {
+	case f == nil && k.unclaimed(column), f != nil && !f.Broken && !whole(f):
 		return readyLater
 	case f == nil || f.Broken:
 		return neverReady

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -157,8 +158,8 @@ func TestBindKeepsOnlyNeededState(t *testing.T) {
 		t.Errorf("the version is %s, want one of definitions 2 with another name", p.Version)
 	}
 	for key := range p.Retained {
-		if p.Topics[key] != "t" {
-			t.Errorf("%s has the topic %q, want t", key, p.Topics[key])
+		if !slices.Equal(p.Topics[key], []string{"t"}) {
+			t.Errorf("%s has the topics %q, want t", key, p.Topics[key])
 		}
 	}
 }
@@ -261,8 +262,8 @@ func TestBindAfterAClockWasAhead(t *testing.T) {
 	n := newNamespace()
 	n.History.Lag, n.History.Slack = new(int64), slack
 	kept := generationPlan("1", keep, "aaaaa.x")
-	kept.Retained["ccccc.x"], kept.Topics["ccccc.x"] = Retention{Keep: 5 * keep}, "t"
-	kept.Retained["ddddd.x"], kept.Topics["ddddd.x"] = Retention{}, "t"
+	kept.Retained["ccccc.x"], kept.Topics["ccccc.x"] = Retention{Keep: 5 * keep}, []string{"t"}
+	kept.Retained["ddddd.x"], kept.Topics["ddddd.x"] = Retention{}, []string{"t"}
 	expect := func(when, want string) {
 		t.Helper()
 		if got := fmt.Sprint(n.take(kept).Generations); got != want {

@@ -12,8 +12,8 @@ import (
 // A plan lists the state that processors keep under some definitions. Definitions change while events flow, and not in
 // all processors at once. The history says which plans wrote the state, and so since when it holds all events.
 
-// Retained is one piece of state that a feature needs: a series, or a column of a log, fed by the
-// events of one topic.
+// Retained is one piece of state that a feature needs: a series, or a column of a log, as far as the events of one topic
+// feed it.
 type Retained struct {
 	// Key identifies the column: the ID of its series, then everything else that its content depends on.
 	Key   string
@@ -50,7 +50,7 @@ func (k Retention) and(other Retention) Retention {
 type Plan struct {
 	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-', '_' and '.'
 	Retained map[string]Retention `json:"units"`
-	Topics   map[string]string    `json:"-"` // by column, the topic whose events feed it; not known for plans read from the store
+	Topics   map[string][]string  `json:"-"` // by column, the topics whose events feed it; not known for plans read from the store
 	// Generations maps the ID of a series as defined to the generations that are kept; it has no
 	// entry if only the first is.
 	Generations map[string][]Generation `json:"generations,omitempty"`
@@ -85,7 +85,7 @@ func (p *Plan) Covers(other *Plan) bool {
 func (p *Plan) Shortens(other *Plan, topic string) bool {
 	for key, kept := range p.Retained {
 		wanted, both := other.Retained[key]
-		if of, known := p.Topics[key]; both && !(known && of != topic) && !kept.covers(wanted) {
+		if of, known := p.Topics[key]; both && (!known || slices.Contains(of, topic)) && !kept.covers(wanted) {
 			return true
 		}
 	}

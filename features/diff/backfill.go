@@ -40,8 +40,9 @@ func Fill(before, after *features.Registry) *state.Fill {
 	f := &state.Fill{Columns: map[string][]string{}}
 	for key, kept := range after.Plan().Retained {
 		if !before.Plan().Covers(&state.Plan{Retained: map[string]state.Retention{key: kept}}) {
-			topic := after.Plan().Topics[key]
-			f.Columns[topic] = append(f.Columns[topic], key)
+			for _, topic := range after.Plan().Topics[key] {
+				f.Columns[topic] = append(f.Columns[topic], key)
+			}
 		}
 	}
 	for _, keys := range f.Columns {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
@@ -120,7 +121,8 @@ type topicDecoder struct {
 type valueless interface{ readsWithoutValue() }
 
 type streamDecoder struct {
-	stream     *Stream
+	of         *Stream // whose events they are
+	stream     *Stream // as the topic has it
 	tree       *Node   // the topic's
 	data       []Datum // the topic's, by slot
 	match      *expr.Expr
@@ -169,12 +171,14 @@ func NewTextDecoder(streams []*Stream) *Decoder {
 func newDecoder(streams []*Stream, formatOf func(*Stream) Format) *Decoder {
 	d := &Decoder{topics: map[string]*topicDecoder{}}
 	for _, s := range streams {
-		t := d.topics[s.Topic]
-		if t == nil {
-			t = &topicDecoder{tree: &Node{}}
-			d.topics[s.Topic] = t
+		for _, in := range s.Sources() {
+			t := d.topics[in.Topic]
+			if t == nil {
+				t = &topicDecoder{tree: &Node{}}
+				d.topics[in.Topic] = t
+			}
+			t.streams = append(t.streams, newStreamDecoder(s, in, t.tree))
 		}
-		t.streams = append(t.streams, newStreamDecoder(s, t.tree))
 	}
 	for _, t := range d.topics {
 		slots := t.tree.number(0)
@@ -193,8 +197,8 @@ func newDecoder(streams []*Stream, formatOf func(*Stream) Format) *Decoder {
 	return d
 }
 
-func newStreamDecoder(s *Stream, tree *Node) *streamDecoder {
-	d := &streamDecoder{stream: s, tree: tree, match: s.Match.Clone(), values: make([]value.Value, len(s.Fields))}
+func newStreamDecoder(of, s *Stream, tree *Node) *streamDecoder {
+	d := &streamDecoder{of: of, stream: s, tree: tree, match: s.Match.Clone(), values: make([]value.Value, len(s.Fields))}
 	if s.Each != nil {
 		d.elements = newElements(tree.add(s.Each))
 	}
@@ -283,9 +287,12 @@ func (d *Decoder) event(s *streamDecoder, recorded int64) error {
 	if !takes || err != nil {
 		return err
 	}
-	e := Event{Stream: s.stream, Now: recorded, Values: s.values}
+	e := Event{Stream: s.of, Now: recorded, Values: s.values}
 	if e.Time, err = s.eventTime(recorded); err != nil {
 		return err
+	}
+	if e.Time > state.LastEventTime { // of a record without a time, or with one in another unit
+		return s.poison(BadTimestamp, s.stream.Timestamp.Path, "the event is of the year %d; state holds events up to October 6429", time.UnixMilli(e.Time).UTC().Year())
 	}
 	if recorded == NoTime {
 		e.Now = e.Time

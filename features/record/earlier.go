@@ -52,7 +52,7 @@ type Earlier struct {
 func NewEarlier(streams []*Stream, topic string, secret state.Secret) *Earlier {
 	e := &Earlier{secret: secret, newest: state.MinTime}
 	for _, s := range streams {
-		if s.Topic == topic && s.Dedup > 0 {
+		if s.In(topic) != nil && s.Dedup > 0 {
 			e.windows = append(e.windows, newEarlierEvents(s))
 		}
 	}
@@ -65,7 +65,7 @@ func NewEarlier(streams []*Stream, topic string, secret state.Secret) *Earlier {
 // Reach returns the longest Dedup of a topic's streams, in ms; 0 if none has it.
 func Reach(streams []*Stream, topic string) (ms int64) {
 	for _, s := range streams {
-		if s.Topic == topic {
+		if s.In(topic) != nil {
 			ms = max(ms, s.Dedup.Milliseconds())
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Stream describes the events of one kind in a topic.
+// Stream describes the events of one kind in a topic, or in several.
 type Stream struct {
 	Name   string
-	Topic  string
+	Topic  string     // the first of several
+	Others []*Stream  // the stream as its other topics have it, with the same fields, which may be read in another way
 	Match  *expr.Expr // selects the stream's records; nil selects all of the topic
 	Format Format
 	// Timestamp is the location of the event's time. Without a path, as only rows of tables may have it, that is the time of
@@ -37,6 +38,27 @@ type Stream struct {
 	// LateToDeadLetter sends events that are too late for some of their features to the dead-letter
 	// topic.
 	LateToDeadLetter bool
+}
+
+// Sources returns the stream as each of its topics has it, itself first.
+func (s *Stream) Sources() []*Stream { return append([]*Stream{s}, s.Others...) }
+
+// Topics returns the topics that the stream reads, in the order in which they are defined.
+func (s *Stream) Topics() (topics []string) {
+	for _, in := range s.Sources() {
+		topics = append(topics, in.Topic)
+	}
+	return topics
+}
+
+// In returns the stream as a topic has it; nil if it does not read that.
+func (s *Stream) In(topic string) *Stream {
+	for _, in := range s.Sources() {
+		if in.Topic == topic {
+			return in
+		}
+	}
+	return nil
 }
 
 // Within reports whether a path leads into the elements that make the stream's events.

@@ -290,7 +290,7 @@ func TestClockAhead(t *testing.T) {
 // A claim ends the span of a fill, which batches of the fill apply meanwhile: whether they have passed its start is decided on their
 // position.
 func TestFillThatMovesWhileItsSpanEnds(t *testing.T) {
-	with := &state.Plan{Version: "v2", Retained: map[string]state.Retention{"aaaaa.x": {}}, Topics: map[string]string{"aaaaa.x": "tx"}}
+	with := &state.Plan{Version: "v2", Retained: map[string]state.Retention{"aaaaa.x": {}}, Topics: map[string][]string{"aaaaa.x": {"tx"}}}
 	known := &state.Known{
 		Plans: map[string]*state.Plan{"v1": {Version: "v1"}, "v2": with},
 		Fills: map[string]*state.Fill{"f": {ID: "f", Columns: map[string][]string{"tx": {"aaaaa.x"}}}},

@@ -88,7 +88,7 @@ func TestSeriesIsUsedUntilItsPartitionsAreTaken(t *testing.T) {
 		began := time.Now()
 		for _, version := range []string{"onlyA", "both", "onlyA"} {
 			plan := planOf(version)
-			plan.Topics = map[string]string{"aaaaa.x": "transactions", "bbbbb.x": "transactions"}
+			plan.Topics = map[string][]string{"aaaaa.x": {"transactions"}, "bbbbb.x": {"transactions"}}
 			if _, err := s.Register(ctx, state.Registration{Plan: plan}); err != nil {
 				t.Fatal(err)
 			}

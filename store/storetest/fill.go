@@ -21,11 +21,11 @@ var more = &state.Series{ID: "more1", Group: "devic", By: []string{"device"}, Me
 // planOf keeps some series.
 func planOf(version string, series ...*state.Series) *state.Plan {
 	p := &state.Plan{
-		Version: version, Retained: map[string]state.Retention{}, Topics: map[string]string{},
+		Version: version, Retained: map[string]state.Retention{}, Topics: map[string][]string{},
 		Generations: map[string][]state.Generation{}, Cuts: map[string]state.Cut{},
 	}
 	for _, s := range series {
-		p.Retained[s.ID+".x"], p.Topics[s.ID+".x"] = state.Retention{Keep: s.Keep}, transactions.Topic
+		p.Retained[s.ID+".x"], p.Topics[s.ID+".x"] = state.Retention{Keep: s.Keep}, []string{transactions.Topic}
 		if base, is := archivedBases[s]; is {
 			p.Generations[base], p.Cuts[s.Cut.ID()] = []state.Generation{{Cut: s.Cut.ID()}}, *s.Cut
 		}
