@@ -60,8 +60,10 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 	text, ok := from.(source.Divisible)
 	rows := map[string]*record.Earlier{}
 	for _, s := range streams {
-		if e := record.NewEarlier(streams, s.Topic, state.NewSecret()); e != nil {
-			rows[s.Topic] = e
+		for _, topic := range s.Topics() {
+			if e := record.NewEarlier(streams, topic, state.NewSecret()); e != nil {
+				rows[topic] = e
+			}
 		}
 	}
 	if !ok || len(rows) > 0 {

@@ -93,11 +93,11 @@ func (r *Replay) asked() (asked []*features.Feature) {
 // Topics returns the topics whose events the columns and the rows need, sorted.
 func (r *Replay) Topics() []string {
 	topics := features.TopicsOf(r.asked())
-	if r.Stream != nil && !slices.Contains(topics, r.Stream.Topic) {
-		topics = append(topics, r.Stream.Topic)
+	if r.Stream != nil {
+		topics = append(topics, r.Stream.Topics()...)
 		slices.Sort(topics)
 	}
-	return topics
+	return slices.Compact(topics)
 }
 
 // DefaultMemory is the default of Replay.Memory.

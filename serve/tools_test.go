@@ -103,7 +103,7 @@ func TestPreviewReadsNoFiles(t *testing.T) {
 func TestPreviewAnswers(t *testing.T) {
 	const counted = `{"text":"features: {n_1h: 'COUNT(1h, pay, user)'}"}`
 	report := &preview.Report{Since: 1, At: 2, Records: 3, Events: 3, SetAside: []preview.SetAside{{Reason: "missing_field", Records: 1, First: []string{"payments/0 at offset 7"}}}, Streams: []cost.Stream{{
-		Name: "pay", Topic: "payments", Entities: 1, Filters: 1, Mutations: 2, RememberIDs: "10m", Enrich: &cost.Enrichment{Service: "s", Topic: "out", Format: "json"},
+		Name: "pay", Topics: []string{"payments"}, Entities: 1, Filters: 1, Mutations: 2, RememberIDs: "10m", Enrich: &cost.Enrichment{Service: "s", Topic: "out", Format: "json"},
 	}}, Features: []preview.Feature{{
 		Name: "n_1h", Definition: "COUNT(1h, pay, user)", By: []string{"user"}, Entities: 1, Asked: 1, Keys: 1, RoundTrips: 1,
 		Numbers:  &preview.Distribution{Min: json.RawMessage("1"), P50: json.RawMessage("1"), P90: json.RawMessage("1"), P99: json.RawMessage("1"), Max: json.RawMessage("1")},

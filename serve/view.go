@@ -89,7 +89,12 @@ func (v view) unknownStream(name string) *reply.Error {
 
 // unknownTopic refuses a topic that no stream reads, like unknownFeature.
 func (v view) unknownTopic(name string) *reply.Error {
-	names := namesOf(v.registry.Streams, v.mayName, func(s *record.Stream) string { return s.Topic })
+	var names []string
+	for _, s := range v.registry.Streams {
+		if v.mayName(s) {
+			names = append(names, s.Topics()...)
+		}
+	}
 	slices.Sort(names)
 	return reply.Unknown(reply.UnknownTopic, "stream that reads the topic", name, slices.Compact(names))
 }

@@ -205,6 +205,9 @@ func (f *fromFiles) byTopic(ctx context.Context, coordinates *backfill.Coordinat
 		if err != nil {
 			return nil, err
 		}
+		if len(stream.Others) > 0 {
+			return nil, fmt.Errorf("%s: stream %s reads several topics (%s), and a cut divides the events of one: files fill streams of one topic", spec, stream.Name, strings.Join(stream.Topics(), ", "))
+		}
 		files, err := filesOf(ctx, pattern, f.out)
 		if err != nil {
 			return nil, err
@@ -215,7 +218,7 @@ func (f *fromFiles) byTopic(ctx context.Context, coordinates *backfill.Coordinat
 		}
 	}
 	for _, s := range f.registry.Streams {
-		if len(inputs[s.Topic]) > 0 && !given[s] {
+		if len(inputs[s.Topic]) > 0 && !given[s] && len(s.Others) == 0 { // one of several topics counts from the log alone
 			return nil, fmt.Errorf("stream %s reads topic %s too, and from now on the topic's events before the cut come from files only: give files of that stream too", s.Name, s.Topic)
 		}
 	}

@@ -24,8 +24,8 @@ type Explanation struct {
 
 // Stream is the cost of one event of a stream.
 type Stream struct {
-	Name  string `json:"name"`
-	Topic string `json:"topic"`
+	Name   string   `json:"name"`
+	Topics []string `json:"topics"`
 	// Entities is the number of entities that an event changes, Filters the number of filters and
 	// conditions evaluated, and Mutations the number of mutations, if the event has all fields and
 	// passes all filters.
@@ -168,7 +168,7 @@ func Explain(r *features.Registry) *Explanation {
 
 func explainStream(r *features.Registry, s *record.Stream) Stream {
 	w := r.Work(s)
-	p := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Filters: w.Filters, Mutations: w.Mutations}
+	p := Stream{Name: s.Name, Topics: s.Topics(), Entities: w.Entities, Filters: w.Filters, Mutations: w.Mutations}
 	if s.RememberIDs > 0 {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}

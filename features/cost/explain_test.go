@@ -91,9 +91,9 @@ services:
 `)
 	p := Explain(r)
 	if diff := cmp.Diff([]Stream{
-		{Name: "login", Topic: "logins"},
+		{Name: "login", Topics: []string{"logins"}},
 		{
-			Name: "tx", Topic: "transactions", Entities: 1, Mutations: 2, RememberIDs: "10m",
+			Name: "tx", Topics: []string{"transactions"}, Entities: 1, Mutations: 2, RememberIDs: "10m",
 			Dedup:  &Dedup{Within: "1h", EventBytes: 96, PartitionBytes: 96 << 20},
 			Enrich: &Enrichment{Service: "risk", Topic: "transactions.enriched", Format: "avro"},
 		},
@@ -138,8 +138,8 @@ func TestExplain(t *testing.T) {
 		"known: SEEN(10d, login, device, user, max=100)")
 	p := Explain(r)
 	if diff := cmp.Diff([]Stream{
-		{Name: "login", Topic: "logins", Entities: 2, Mutations: 2},
-		{Name: "tx", Topic: "transactions", Entities: 2, Filters: 1, Mutations: 5},
+		{Name: "login", Topics: []string{"logins"}, Entities: 2, Mutations: 2},
+		{Name: "tx", Topics: []string{"transactions"}, Entities: 2, Filters: 1, Mutations: 5},
 	}, p.Streams); diff != "" {
 		t.Errorf("streams (-want +got):\n%s", diff)
 	}
@@ -240,8 +240,8 @@ func TestExplainJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"streams":[{"name":"login","topic":"logins","entities":0,"filters":0,"mutations":0},` +
-		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"mutations":1}],` +
+	want := `{"streams":[{"name":"login","topics":["logins"],"entities":0,"filters":0,"mutations":0},` +
+		`{"name":"tx","topics":["transactions"],"entities":1,"filters":0,"mutations":1}],` +
 		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":163,"bytes_full":203}],` +
 		`"series":[{"id":"VAgsA","group":"ch8w","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
 		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","meaning":"count of tx events for each user","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`

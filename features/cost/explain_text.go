@@ -18,7 +18,7 @@ func (p *Explanation) WriteText(w io.Writer) error {
 		if e := s.Enrich; e != nil {
 			topic, service = fmt.Sprintf("%s (%s)", e.Topic, e.Format), e.Service
 		}
-		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Mutations,
+		t.row(s.Name, strings.Join(s.Topics, ", "), s.Entities, s.Filters, s.Mutations,
 			cmp.Or(s.RememberIDs, "-"), topic, service)
 	}
 	p.writeDedups(t)

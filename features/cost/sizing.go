@@ -124,7 +124,7 @@ func atLeastOne(n float64) int { return max(1, int(math.Ceil(n))) }
 func FillSeconds(r *features.Registry, fill *state.Fill, topic string, records int64) float64 {
 	filled, keys := r.FillHas(fill), 0
 	for _, s := range r.Streams {
-		if s.Topic == topic {
+		if s.In(topic) != nil {
 			keys = max(keys, keysOf(r, s, func(s *state.Series) bool { return filled[s] }))
 		}
 	}
@@ -148,18 +148,22 @@ func keysOf(r *features.Registry, stream *record.Stream, some func(*state.Series
 	return len(groups)
 }
 
-// addStream adds the work for a number of events a second of a stream, each written to a number of keys.
+// addStream adds the work for a number of events a second of a stream, each written to a number of keys. They are taken to be
+// spread evenly over its topics.
 func (z *Sizing) addStream(s *record.Stream, events, keys float64) {
 	if events == 0 {
 		return
 	}
-	i := slices.IndexFunc(z.Topics, func(t TopicSize) bool { return t.Topic == s.Topic })
-	if i < 0 {
-		i, z.Topics = len(z.Topics), append(z.Topics, TopicSize{Topic: s.Topic})
+	topics := s.Topics()
+	for _, topic := range topics {
+		i := slices.IndexFunc(z.Topics, func(t TopicSize) bool { return t.Topic == topic })
+		if i < 0 {
+			i, z.Topics = len(z.Topics), append(z.Topics, TopicSize{Topic: topic})
+		}
+		t, share := &z.Topics[i], events/float64(len(topics))
+		t.Keys = (t.Keys*t.Events + keys*share) / (t.Events + share)
+		t.Events += share
 	}
-	t := &z.Topics[i]
-	t.Keys = (t.Keys*t.Events + keys*events) / (t.Events + events)
-	t.Events += events
 	z.ProcessorCores += events * (secondsEvent + keys*secondsKey)
 	z.RedisCores += events * keys * secondsRedisKey
 }

@@ -229,7 +229,7 @@ func (l *reader) cut(within, text node, next, step int) (pieces int) {
 // otherKeys are keys that one may look for, with what to write instead where another spelling is not the answer; by the kind of
 // what they are in, and the key.
 var otherKeys = map[string]string{
-	"stream topics": "a stream reads one topic. Write a stream for each, and combine their features, as in {expr: user_payments_1h + user_transfers_1h}",
+	"field type": "types are those of the stream's fields, and the same in all topics",
 }
 
 // keyed returns the entries of a mapping with known keys, by key.

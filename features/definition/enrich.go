@@ -96,7 +96,7 @@ func (l *enrichments) readFrom(topic, own string, seen []string) *record.Stream 
 		return nil
 	}
 	for _, s := range l.registry.Streams {
-		if s.Topic != topic {
+		if s.In(topic) == nil {
 			continue
 		}
 		if topic == own {

@@ -120,7 +120,7 @@ func (l *streams) checkFormat(what string, d named, s *record.Stream) {
 		}
 	}
 	for _, other := range l.registry.Streams {
-		if other.Topic == s.Topic && other.Format != nil && other.Format.String() != s.Format.String() {
+		if in := other.In(s.Topic); in != nil && in.Format != nil && in.Format.String() != s.Format.String() {
 			l.report(d.name.location, "stream %q and %s read topic %q in different formats; all records of a topic have the same format, with the same options",
 				other.Name, what, s.Topic)
 			return

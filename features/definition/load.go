@@ -11,7 +11,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -212,9 +211,7 @@ func (l *loader) compile() (*features.Registry, error) {
 	}
 	l.checkMacros()
 	for _, d := range byName(l.streams.written) {
-		s := l.streams.stream(d)
-		l.streams.checkFormat("stream "+strconv.Quote(s.Name), d, s)
-		l.streams.registry.Streams = append(l.streams.registry.Streams, s)
+		l.streams.registry.Streams = append(l.streams.registry.Streams, l.streams.streamOf(d))
 	}
 	l.tables.all()
 	for _, d := range byName(l.features) {

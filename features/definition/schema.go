@@ -45,6 +45,7 @@ func Schema() []byte {
 		"table":     tableSchema(),
 		"list":      listSchema(),
 		"timestamp": timestampSchema(),
+		"format":    formatSchema(),
 		"enrich":    enrichSchema(),
 		"field":     fieldSchema(),
 		"oneLine":   described(schema{"type": "string", "pattern": `^\s*[A-Za-z_][A-Za-z0-9_]*\s*\([\s\S]+\)\s*$`}, "FUNCTION(window, stream, arguments…, name=value…)"),
@@ -135,9 +136,10 @@ func typeSchema() schema {
 
 func streamSchema() schema {
 	properties := schema{
-		"topic":        described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic; several streams may share one"),
+		"topic":        described(topicSchema(), "Kafka topic; several streams may share one"),
+		"topics":       topicsSchema(),
 		"match":        described(ref("text"), "condition over the record that picks the stream's events"),
-		"format":       formatSchema(),
+		"format":       ref("format"),
 		"timestamp":    ref("timestamp"),
 		"id":           described(ref("path"), "path of the event's ID"),
 		"remember_ids": described(ref("duration"), "how long an entity remembers the IDs of its events, so that a pending event that has already arrived is not counted twice; needs id"),
@@ -150,14 +152,38 @@ func streamSchema() schema {
 		"late":         described(schema{"enum": lateWays}, "what happens to events that are too late for some of their features"),
 		"enrich":       described(ref("enrich"), "writes each event, with its features at that moment, to a topic"),
 	}
-	s := object(only(properties, streamKeys), streamNeeds...)
+	s := object(only(properties, streamKeys), "fields")
+	s["oneOf"] = []schema{{"required": streamNeeds}, {"required": []string{"topics"}}} // each of which may have its own timestamp
 	s["dependentRequired"] = schema{"remember_ids": []string{"id"}, "dedup": []string{"id"}}
 	return s
 }
 
+func topicSchema() schema { return schema{"type": "string", "pattern": topicName.String()} }
+
+// topicsSchema returns the schema of a stream's topics: a list, or what differs in each.
+func topicsSchema() schema {
+	reading := object(only(fieldSchema()["properties"].(schema), readingKeys))
+	reading["not"] = schema{"required": []string{"unit", "layout"}}
+	time := object(only(timestampSchema()["anyOf"].([]schema)[1]["properties"].(schema), timestampKeys))
+	time["not"] = reading["not"]
+	in := object(only(schema{
+		"match":     described(ref("text"), "condition over the record that picks the stream's events"),
+		"format":    ref("format"),
+		"timestamp": schema{"anyOf": []schema{ref("path"), time}},
+		"id":        ref("path"),
+		"fields":    namedBy(namePattern, schema{"anyOf": []schema{ref("path"), reading}}),
+	}, topicKeys))
+	in["type"] = []string{"object", "null"}
+	byName := namedBy(topicName.String(), described(in, "what differs in this topic from the stream's own keys"))
+	byName["minProperties"] = 1
+	return described(schema{"anyOf": []schema{
+		topicSchema(), {"type": "array", "items": topicSchema(), "minItems": 1, "uniqueItems": true}, byName,
+	}}, "instead of topic: several Kafka topics, with what differs in each")
+}
+
 func listSchema() schema {
 	properties := schema{
-		"topic":    described(schema{"type": "string", "pattern": topicName.String()}, "compacted Kafka topic with the entries, which weir list writes; several lists may share one"),
+		"topic":    described(topicSchema(), "compacted Kafka topic with the entries, which weir list writes; several lists may share one"),
 		"type":     described(schema{"enum": listTypes}, "type of the values; string by default"),
 		"max_rows": described(wholeNumber(1, maxMaxRows), "the most entries; with more the list answers nothing"),
 		"max_mib":  described(wholeNumber(1, maxMaxMiB), "the most memory of the entries, in MiB; with more the list answers nothing"),
@@ -167,10 +193,10 @@ func listSchema() schema {
 
 func tableSchema() schema {
 	properties := schema{
-		"topic":     described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic with the rows, the newest of each key last"),
+		"topic":     described(topicSchema(), "Kafka topic with the rows, the newest of each key last"),
 		"file":      described(ref("text"), "file with the rows, instead of a topic: "+strings.Join(tableFiles, ", ")),
 		"match":     described(ref("text"), "condition over the record that picks the table's rows; any other record deletes the row of its key"),
-		"format":    formatSchema(),
+		"format":    ref("format"),
 		"timestamp": described(ref("timestamp"), "path of the time since when the row holds; by default the time of its record"),
 		"key":       described(ref("name"), "field by which rows are looked up; a string, unless fields has it"),
 		"fields":    fieldsSchema(),
@@ -202,7 +228,7 @@ func timeFormSchema() schema {
 func enrichSchema() schema {
 	properties := schema{
 		"service": described(ref("name"), "the service whose features are written"),
-		"topic":   described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic to write to"),
+		"topic":   described(topicSchema(), "Kafka topic to write to"),
 		"format":  described(schema{"enum": enrichFormats}, "what to write: json by default, or avro by a schema in the Schema Registry"),
 	}
 	return object(only(properties, enrichKeys), enrichRequired...)

@@ -143,6 +143,7 @@ func TestSchemaHasTheLoadersKeys(t *testing.T) {
 	}{
 		{"the file", sectionKeys, s.Properties},
 		{"stream", streamKeys, s.Defs["stream"].Properties},
+		{"topic of a stream", topicKeys, s.Defs["stream"].Properties["topics"].(map[string]any)["anyOf"].([]any)[2].(map[string]any)["additionalProperties"].(map[string]any)["properties"].(map[string]any)},
 		{"enrich", enrichKeys, s.Defs["enrich"].Properties},
 		{"timestamp", timestampKeys, s.Defs["timestamp"].AnyOf[1].Properties},
 		{"field", fieldKeys, s.Defs["field"].Properties},

@@ -31,7 +31,7 @@ var (
 
 // The keys of a stream and of what is in it.
 var (
-	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "lenient", "each", "enrich"}
+	streamKeys    = []string{"topic", "topics", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "lenient", "each", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit", "layout", "tz"}
 	fieldKeys     = []string{"type", "path", "scale", "exponent", "round", "encoding", "lat", "lon", "unit", "layout", "tz", "lenient", "null_values", "expr", "max_bytes", "required"}
@@ -48,14 +48,18 @@ type streams struct {
 	enriched []enrichment // compiled after the services
 }
 
-// stream compiles a stream. It omits the parts that are wrong, so that the stream's features can still be checked.
-func (l *streams) stream(d named) *record.Stream {
+// stream compiles a stream of one topic. It omits the parts that are wrong, so that the stream's features can still be checked.
+func (l *streams) stream(d source) *record.Stream {
 	s := &record.Stream{Name: d.name.text, Format: record.JSON, MaxFuture: defaultMaxFuture}
 	what := "stream " + strconv.Quote(s.Name)
 	keys := l.keyed(d.node, what, streamKeys...)
 	for _, key := range streamNeeds {
-		if _, ok := keys[key]; !ok && d.node.Kind == yaml.MappingNode {
-			l.report(d.name.location, "%s needs %s", what, key)
+		if _, ok := keys[key]; !ok && d.node.Kind == yaml.MappingNode && !(key == "topic" && d.node.has("topics")) {
+			needs := what
+			if d.topic != "" {
+				needs += " in topic " + strconv.Quote(d.topic)
+			}
+			l.report(d.name.location, "%s needs %s", needs, key)
 		}
 	}
 	l.reads = nil
@@ -71,7 +75,7 @@ func (l *streams) stream(d named) *record.Stream {
 	if n, ok := keys["format"]; ok {
 		s.Format = l.format(n)
 	}
-	if n, ok := keys["enrich"]; ok {
+	if n, ok := keys["enrich"]; ok && d.topic == "" {
 		l.enriched = append(l.enriched, enrichment{s, n})
 	}
 	for key, take := range map[string]func(word){

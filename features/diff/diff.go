@@ -336,8 +336,28 @@ func (m *meanings) streamChanged(name string) bool {
 	return slices.ContainsFunc(m.streams, func(c Change) bool { return c.Name == name && len(c.Changes) > 0 })
 }
 
-// streamChanges returns the changes of a stream.
+// streamChanges returns the changes of a stream. What changes in all of its topics is said once.
 func streamChanges(before, after *record.Stream) (changes []string) {
+	topics := func(s *record.Stream) string { return strings.Join(s.Topics(), ", ") }
+	changes = changed("topic", topics(before), topics(after))
+	first := sourceChanges(cmp.Or(before.In(after.Topic), before), after)
+	changes = append(changes, first...)
+	for _, in := range after.Others {
+		was := before.In(in.Topic)
+		if was == nil {
+			continue
+		}
+		for _, c := range sourceChanges(was, in) {
+			if !slices.Contains(first, c) {
+				changes = append(changes, "in topic "+in.Topic+": "+c)
+			}
+		}
+	}
+	return changes
+}
+
+// sourceChanges returns the changes of a stream as one of its topics has it.
+func sourceChanges(before, after *record.Stream) (changes []string) {
 	say := func(what string, b, a any) { changes = append(changes, changed(what, b, a)...) }
 	dedup := func(s *record.Stream) string {
 		if s.Dedup == 0 {
@@ -351,7 +371,6 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 		}
 		return s.Match.Text
 	}
-	say("topic", before.Topic, after.Topic)
 	say("format", before.Format, after.Format)
 	say("match", match(before), match(after))
 	say("each", strings.Join(before.Each, "."), strings.Join(after.Each, "."))

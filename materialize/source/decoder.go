@@ -22,7 +22,10 @@ func WithTime(s *record.Stream, path string) *record.Stream {
 		return s
 	}
 	with := *s
-	with.Fields = append(slices.Clone(s.Fields), s.TimeAt(path, "record time"))
+	with.Fields, with.Others = append(slices.Clone(s.Fields), s.TimeAt(path, "record time")), nil
+	for _, other := range s.Others {
+		with.Others = append(with.Others, WithTime(other, path))
+	}
 	return &with
 }
 

@@ -213,7 +213,7 @@ func reach(f *features.Feature, topic string) (back time.Duration) {
 		}
 		return back
 	}
-	if f.Stream == nil || f.Stream.Topic != topic || !f.Window.Forgets() {
+	if f.Stream == nil || f.Stream.In(topic) == nil || !f.Window.Forgets() {
 		return 0
 	}
 	return f.Window.Type.Reach() + f.Window.Delay + f.Keep

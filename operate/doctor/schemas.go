@@ -118,9 +118,11 @@ func (r SchemaRegistry) read(ctx context.Context, topics []string) (f Findings) 
 // topicsWithSchemas returns the topics whose records name schemas.
 func topicsWithSchemas(registry *features.Registry) (topics []string) {
 	for _, s := range registry.Streams {
-		named, ok := s.Format.(record.RegisteredFormat)
-		if ok && named.Registered() && !slices.Contains(topics, s.Topic) {
-			topics = append(topics, s.Topic)
+		for _, in := range s.Sources() {
+			named, ok := in.Format.(record.RegisteredFormat)
+			if ok && named.Registered() && !slices.Contains(topics, in.Topic) {
+				topics = append(topics, in.Topic)
+			}
 		}
 	}
 	return topics

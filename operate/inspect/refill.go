@@ -219,7 +219,10 @@ func (r *refilling) wants(tags []uint32, shard *progress.Record) (want, error) {
 	for _, s := range r.registry.Series {
 		if r.isLost(s, tags) && !undone[s] && (s.Group == r.group.name || !apart[s.Group]) {
 			stream, _ := r.registry.Stream(s.Stream)
-			w.series[s], topics[stream.Topic] = true, true
+			w.series[s] = true
+			for _, topic := range stream.Topics() {
+				topics[topic] = true
+			}
 		}
 	}
 	for p, h := range shard.Held() {
@@ -265,7 +268,7 @@ func (r *refilling) lost(dropped packed.Loss) (losses packed.Losses) {
 		}
 		tags := r.tagged(func(s *state.Series) bool {
 			stream, _ := r.registry.Stream(s.Stream)
-			return r.want.series[s] && stream.Topic == topic
+			return r.want.series[s] && stream.In(topic) != nil
 		})
 		losses = append(losses, packed.Loss{Until: until, Tags: tags})
 	}

@@ -289,7 +289,7 @@ func (p *preview) ask(ctx context.Context) error {
 	costs := cost.Explain(p.Registry)
 	topics := features.TopicsOf(p.Features)
 	for _, s := range costs.Streams {
-		if slices.Contains(topics, s.Topic) {
+		if slices.ContainsFunc(s.Topics, func(topic string) bool { return slices.Contains(topics, topic) }) {
 			p.report.Streams = append(p.report.Streams, s)
 		}
 	}

@@ -99,8 +99,8 @@ type List struct {
 
 // Stream is a stream of events that features count.
 type Stream struct {
-	Name  string `json:"name"`
-	Topic string `json:"topic"`
+	Name   string   `json:"name"`
+	Topics []string `json:"topics"`
 	// Entities is how many entities an event changes, and Mutations how many changes it makes to
 	// them, if it has all fields and passes all filters.
 	Entities  int `json:"entities"`
@@ -169,7 +169,7 @@ func (c Catalogue) Completed(of func(feature string) (since int64, filled float6
 }
 
 func describeStream(s *record.Stream, w features.Work, e *features.Enrichment) Stream {
-	d := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Mutations: w.Mutations}
+	d := Stream{Name: s.Name, Topics: s.Topics(), Entities: w.Entities, Mutations: w.Mutations}
 	if s.RememberIDs > 0 {
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}

@@ -41,7 +41,7 @@ function stream(s) {
   return el('article', { class: 'feature' },
     el('h3', {}, s.name),
     facts([
-      ['Topic', s.topic],
+      [s.topics.length > 1 ? 'Topics' : 'Topic', s.topics.join(', ')],
       ['An event changes', s.mutations !== undefined && `up to ${s.entities} entities by ${count(s.mutations, 'mutation')}`],
       ['IDs remembered', s.remember_ids && `for ${s.remember_ids}`],
       ['Written to', s.enrich && `${s.enrich.topic} in ${s.enrich.format === 'avro' ? 'Avro' : 'JSON'}, with the features of ${s.enrich.service}`],
@@ -82,7 +82,7 @@ function cost(f) {
 // lineage shows the path from events to answers: topic, stream, series or parts, the feature, services.
 function lineage(f) {
   const streams = [...new Set([f.stream, ...(f.series ?? []).map(s => s.stream)].filter(Boolean))];
-  const topics = new Set(streams.map(name => defined.streams.find(s => s.name === name)?.topic).filter(Boolean));
+  const topics = new Set(streams.flatMap(name => defined.streams.find(s => s.name === name)?.topics ?? []));
   const series = (f.series ?? []).map(s => el('span', { title: s.shared_with?.length > 0 ? `shared with ${s.shared_with.join(', ')}` : undefined },
     `${s.measure}: ${s.state}${s.shared_with?.length > 0 ? `, shared with ${s.shared_with.length}` : ''}`));
   const steps = [

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/diff"
-	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
@@ -146,7 +145,7 @@ func (t *Tools) preview(ctx context.Context, d *draft, p *Preview) *reply.Error 
 // process may have access to more topics than the author, such as those of others.
 func foreignTopic(served *features.Registry, list []*features.Feature) string {
 	for _, topic := range features.TopicsOf(list) {
-		if !slices.ContainsFunc(served.Streams, func(s *record.Stream) bool { return s.Topic == topic }) {
+		if !slices.Contains(served.Topics(), topic) {
 			return topic
 		}
 	}

@@ -34,7 +34,7 @@ func TopicNames(r *features.Registry, dead string) ([]string, error) {
 		}
 	}
 	for _, s := range r.Streams {
-		if s.Topic == dead { // its dead letters would be read, and become dead letters again, without end
+		if s.In(dead) != nil { // its dead letters would be read, and become dead letters again, without end
 			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, which stream %q reads: name another one", dead, s.Name)
 		}
 	}
