@@ -420,3 +420,32 @@ func TestBestGeneration(t *testing.T) {
 		t.Errorf("generation %d is read when both are whole, want 1", got)
 	}
 }
+
+// A series that gets another topic is filled from all of its topics, in a new generation. A cut, which divides the events of one topic,
+// does not divide those of several, also where a generation over it has all events that can be asked for.
+func TestBindSeveralTopics(t *testing.T) {
+	n := newNamespace()
+	cut := Cut{Topic: "t", Until: 10}
+	n.Archives = []*Archive{{ID: "a", Cut: cut}}
+	over := n.take(generationPlan("one", 0, "aaaaa.x"))
+	if len(over.Cuts) != 1 {
+		t.Fatalf("the series of one topic is over the cuts %v, want one", over.Cuts)
+	}
+	two := generationPlan("two", 0, "aaaaa.y")
+	two.Topics["aaaaa.y"] = []string{"t", "u"}
+	p := Bind(two, &n.Known)
+	generations := p.GenerationsOf("aaaaa")
+	if len(generations) != 1 || generations[0].Number == 0 || generations[0].Cut != "" {
+		t.Fatalf("the generations are %+v, want a new one without a cut", generations)
+	}
+	key := GenerationID("aaaaa", generations[0]) + ".y"
+	fills := NewFills(p, []*Plan{over})
+	if len(fills) != 1 || fmt.Sprint(fills[0].Columns) != fmt.Sprintf("map[t:[%[1]s] u:[%[1]s]]", key) {
+		t.Errorf("the fills are %+v, want one of %s in t and u", fills, key)
+	}
+	n.Known = Known{Plans: map[string]*Plan{over.Version: over}, Fills: map[string]*Fill{}, History: &History{Newest: 1 << 40, Now: 1 << 40}, Now: 1 << 40}
+	two.Retained["aaaaa.y"] = Retention{Keep: 10}
+	if p := Bind(two, &n.Known); len(p.Cuts) > 0 {
+		t.Errorf("the series of two topics is over the cuts %v, want none", p.Cuts)
+	}
+}
