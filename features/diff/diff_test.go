@@ -294,6 +294,25 @@ cost
 enriched events
   + pay
 `, "[]"},
+		{[]string{"pay: {topic: payments, match", "pay: {topics: {payments: {}, transfers: {fields: {user: usr}}}, match"}, `
+streams
+  ~ pay
+      topic payments -> payments, transfers
+features
+  ~ count: starts over from nothing, and answers less than now: complete once it is filled, or after 1h
+      the events of stream pay are read in another way
+  ~ ever: starts over from nothing, and answers less than now: complete once it is filled (in risk)
+      the events of stream pay are read in another way
+  ~ near: starts over from nothing, and answers less than now: complete once it is filled, or after 1h (in other)
+      the events of stream pay are read in another way
+  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      the events of stream pay are read in another way
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      rests on count
+      rests on paid
+  ~ seen: starts over from nothing, and answers less than now: complete once it is filled, or after 2h
+      the events of stream pay are read in another way
+`, "[ever near paid ratio]"},
 	} {
 		d := Of(load(t, before), load(t, strings.NewReplacer(c.change...).Replace(before)))
 		for i := range d.Cost { // the amounts are those of package cost
@@ -396,6 +415,26 @@ func TestUnchangedFeaturesKeepAll(t *testing.T) {
 	for _, f := range r.Features {
 		if got, _, _, _ := keeps(r.Plan(), f, f); got != All {
 			t.Errorf("%s keeps %s under its own plan, want all", f.Name, got)
+		}
+	}
+}
+
+// What changes in all topics of a stream is said once, and of a topic what changes there.
+func TestChangesOfTopics(t *testing.T) {
+	stream := func(topics, more string) *features.Registry {
+		return load(t, "streams:\n  pay: {topics: {"+topics+"}, timestamp: at, fields: {user: string"+more+"}}\nfeatures: {}\n")
+	}
+	was := stream("a: {}, b: {timestamp: ts, fields: {user: usr}}, c: {id: key}", "")
+	for _, c := range []struct {
+		after *features.Registry
+		want  string
+	}{
+		{stream("a: {}, b: {timestamp: ts, fields: {user: usr}}, c: {id: key}", ", shop: string"), "field shop is new"},
+		{stream("a: {}, b: {fields: {user: who}}, c: {id: key}", ""), "in topic b: timestamp ts in ms -> at in ms; in topic b: field user string usr of 256 bytes -> string who of 256 bytes"},
+		{stream("c: {id: key, match: x == 1}, d: {}", ""), `topic a, b, c -> c, d; match none -> x == 1`},
+	} {
+		if got := strings.Join(streamChanges(was.Streams[0], c.after.Streams[0]), "; "); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
 }
