@@ -492,3 +492,38 @@ p4,1,false
 		t.Error(err)
 	}
 }
+
+// Events of a stream of several topics come in envelopes of each, also with the time of their records, or as those of the first topic.
+func TestEventsOfSeveralTopics(t *testing.T) {
+	r := load(t, `
+streams:
+  pay:
+    topics:
+      pays: {}
+      transfers: {timestamp: {path: ts, unit: s}, id: key, fields: {user: who.user, cents: {path: value}}}
+    timestamp: at
+    id: id
+    fields: {user: string, cents: int}
+features:
+  pays: COUNT(1h, pay, user, tile=exact)
+  cents: SUM(1h, pay, cents, user, tile=exact)
+`)
+	const want = "id,pays,cents\na,1,5\nb,2,12\nc,3,13\n"
+	envelopes := `{"topic":"pays","value":{"id":"a","at":1700000000000,"came":1700000000000,"user":"u","cents":5}}
+{"topic":"transfers","value":{"key":"b","ts":1700000001,"came":1700000001000,"who":{"user":"u"},"value":7}}
+{"topic":"pays","value":{"id":"c","at":1700000002000,"came":1700000002000,"user":"u","cents":1}}
+`
+	for name, m := range map[string]making{
+		"envelopes":           {inputs: []text{{"", "in.ndjson", envelopes}}},
+		"envelopes as served": {inputs: []text{{"", "in.ndjson", envelopes}}, asServed: true, recordTime: "came"},
+		"a table of the first": {inputs: []text{
+			{"", "transfers.ndjson", strings.Split(envelopes, "\n")[1] + "\n"},
+			{"pay", "pays.csv", "id,at,user,cents\na,1700000000000,u,5\nc,1700000002000,u,1\n"},
+		}},
+	} {
+		m.Registry, m.stream, m.names = r, "pay", []string{"pays", "cents"}
+		if got, _, err := m.run(t); err != nil || got != want {
+			t.Errorf("%s: error %v, got\n%s\nwant\n%s", name, err, got, want)
+		}
+	}
+}
