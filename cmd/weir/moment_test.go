@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
 // A moment is given as a time, or as how long ago it was.
@@ -48,5 +52,28 @@ func TestFilesWithoutStreams(t *testing.T) {
 	f := fromFiles{inputs: []string{"in.csv"}, registry: &features.Registry{}}
 	if _, err := f.byTopic(t.Context(), nil); fmt.Sprint(err) != "in.csv: name the stream of its events: STREAM=in.csv" {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// A cut divides the events of one topic, so files are for streams of one. A stream that has one of several topics counts those events
+// from the log, and needs no files.
+func TestFilesOfStreamsOfSeveralTopics(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "in.ndjson")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := defined.Registry(t, `
+streams:
+  both: {topics: [payments, transfers], timestamp: at, fields: {user: string}}
+  paid: {topic: payments, timestamp: at, fields: {user: string}}
+`)
+	f := fromFiles{inputs: []string{"both=" + file}, registry: r, out: io.Discard}
+	if _, err := f.byTopic(t.Context(), nil); fmt.Sprint(err) != "both="+file+": stream both reads several topics (payments, transfers), and a cut divides the events of one: files fill streams of one topic" {
+		t.Errorf("got error %v", err)
+	}
+	f.inputs = []string{"paid=" + file}
+	if inputs, err := f.byTopic(t.Context(), nil); err != nil || len(inputs["payments"]) != 1 {
+		t.Errorf("error %v, inputs %v; want the file", err, inputs)
 	}
 }
