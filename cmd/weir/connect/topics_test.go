@@ -18,13 +18,13 @@ func TestDeadLettersAreNoEvents(t *testing.T) {
 	r := defined.Registry(t, `
 streams:
   payment: {topic: payments, timestamp: at, fields: {user: string}}
-  rejected: {topic: weir.dead-letters, timestamp: at, fields: {user: string}}
+  rejected: {topics: [more, weir.dead-letters], timestamp: at, fields: {user: string}}
 `)
 	want := `kafka.dead_letter_topic is weir.dead-letters, which stream "rejected" reads: name another one`
 	if _, err := TopicNames(r, "weir.dead-letters"); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if names, err := TopicNames(r, "dead"); err != nil || !slices.Equal(names, []string{"payments", "weir.dead-letters", "dead"}) {
+	if names, err := TopicNames(r, "dead"); err != nil || !slices.Equal(names, []string{"more", "payments", "weir.dead-letters", "dead"}) {
 		t.Errorf("got %v, %v", names, err)
 	}
 }
