@@ -20,7 +20,7 @@ func TestAnotherCache(t *testing.T) {
 	wrong := map[string]string{
 		"the cache exists, and does not have Ignite's own affinity with 1024 partitions": transactional + safe + `<property name="affinity">
 			<bean class="org.apache.ignite.cache.affinity.rendezvous.RendezvousAffinityFunction"><property name="partitions" value="64"/></bean></property>`,
-		"the cache exists, and is not transactional and partitioned": "",
+		"the cache exists, and is not transactional and partitioned":             "",
 		"the cache exists, and its partition loss policy is not READ_WRITE_SAFE": transactional,
 		"": transactional + safe,
 	}

@@ -82,19 +82,23 @@ func (c *Client) look() {
 		changes := c.changes.Load()
 		found := sides(c.views())
 		m.mu.Lock()
-		m.split = nil
+		m.looking = len(found) > 1 || changes != c.changes.Load()
 		if len(found) > 1 {
 			m.split = &SplitError{found}
+		} else if !m.looking {
+			m.split = nil
 		}
-		m.looking = m.split != nil || changes != c.changes.Load()
 		if !settled && (!m.looking || m.split != nil && time.Now().After(impatient)) {
 			settled = true
 			close(m.settled)
 		}
 		again := m.looking
 		m.mu.Unlock()
-		if !again {
+		switch {
+		case !again:
 			return
+		case len(found) < 2: // something has changed meanwhile
+			continue
 		}
 		wait.Reset(lookEvery)
 		select {
