@@ -8,7 +8,7 @@ import (
 )
 
 // rows is the share of rows of tables and entries of lists among the messages.
-const rows = 0.05
+const rows = 0.1
 
 // row makes a row of the table, or an entry of a list, that is inserted, changed or removed.
 func (g *Generator) row() Message {
@@ -32,16 +32,16 @@ func (g *Generator) merchant() (key, value []byte) {
 	shop := fmt.Sprintf("s%d", g.random.IntN(12))
 	key = []byte(shop)
 	value = fmt.Appendf(nil, `{"shop_id":%q,"risk":"r%d","limit":%d.%02d}`, shop, g.random.IntN(3), g.random.IntN(4000), g.random.IntN(100))
-	switch g.random.IntN(10) {
-	case 0:
+	switch n := g.random.IntN(40); {
+	case n < 1:
 		key = nil
-	case 1, 2:
+	case n < 13:
 		value = nil
-	case 3:
+	case n < 16:
 		value = fmt.Appendf(nil, `{"shop_id":%q,"closed":true}`, shop)
-	case 4:
+	case n < 20:
 		value = fmt.Appendf(nil, `{"shop_id":%q,"limit":1}`, shop)
-	case 5:
+	case n < 23:
 		value = fmt.Appendf(nil, `{"shop_id":%q,"limit":"much"}`, shop) // it has no row
 	}
 	return key, value

@@ -59,3 +59,37 @@ features:
 		}
 	}
 }
+
+// What an answer says of a row that is younger than the moment is compared.
+func TestYoungerRows(t *testing.T) {
+	r := defined.Registry(t, `
+tables: {merchant: {topic: merchants, key: shop, fields: {risk: string}}}
+features: {risk: {expr: merchant.risk}}
+`)
+	loop := model.New(r)
+	row := record.Record{Partition: state.Partition{Topic: "merchants"}, Timestamp: 1000, Key: []byte("s"), Value: []byte(`{"shop": "s", "risk": "high"}`)}
+	if err := loop.Apply(row); err != nil {
+		t.Fatal(err)
+	}
+	const present, later = `"status": "PRESENT", "exact": true`, `"status": "LATER_EVENTS", "exact": false, "later_events": true`
+	for _, test := range []struct {
+		at      int64
+		says    string
+		differs bool
+	}{{1000, present, false}, {1000, later, true}, {999, later, false}, {999, present, true}} {
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"results": [{"features": {"risk": {"value": "high", %s}}}]}`, test.says)
+		}))
+		c := Comparison{T: &quiet{TB: t}, URL: api.URL, Model: loop}
+		c.All(r, 2000, test.at)
+		api.Close()
+		if c.Compared != 1 || c.Wrong > 0 != test.differs {
+			t.Errorf("at %d, %s: %d answers compared, %d differ", test.at, test.says, c.Compared, c.Wrong)
+		}
+	}
+}
+
+// quiet takes the differences of a comparison that is expected to find some.
+type quiet struct{ testing.TB }
+
+func (*quiet) Errorf(string, ...any) {}
