@@ -80,8 +80,8 @@ func (h *History) Fullest(options [][]Retained) (best int) {
 	return best
 }
 
-// HasMore reports whether the state has more of some columns, which stand in for others, than of these: events since an earlier moment
-// or, of those since the same one, for as long as is needed and from before.
+// HasMore reports whether the state has more of some columns, which stand in for others, than of these, in the same order: events since
+// an earlier moment or, of those since the same one, also from before.
 func (h *History) HasMore(standIns, own []Retained) bool {
 	if h == nil {
 		return false
@@ -91,7 +91,24 @@ func (h *History) HasMore(standIns, own []Retained) bool {
 	if since := cmp.Compare(max(h.askedSince(standIns), is.since), max(h.askedSince(own), was.since)); since != 0 {
 		return since < 0
 	}
-	return is.kept <= was.kept && cmp.Or(cmp.Compare(is.begun, was.begun), cmp.Compare(was.plans, is.plans)) < 0
+	return h.keptMore(standIns, own)
+}
+
+// keptMore reports whether plans have kept some columns whenever they have kept others, for as long, and at other times, too.
+func (h *History) keptMore(columns, others []Retained) (more bool) {
+	for i := range others {
+		for _, e := range h.PlanEpochs {
+			if plan := h.Plans[e.Version]; plan != nil && e.Topic == others[i].Topic {
+				kept, had := plan.Retained[columns[i].Key]
+				other, hadOther := plan.Retained[others[i].Key]
+				if hadOther && !(had && kept.covers(other)) {
+					return false
+				}
+				more = more || had && !hadOther
+			}
+		}
+	}
+	return more
 }
 
 // byRecords returns the history as of the newest record, to compare generations by. While records of the past are applied, Now is
