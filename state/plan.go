@@ -323,12 +323,12 @@ func (h *History) coverage(r *Retained) coverage { return h.coverageFrom(r, MaxT
 // coverageFrom is coverage if a plan with the column took over at a moment of the records' time from those without it that
 // are now applied.
 func (h *History) coverageFrom(r *Retained, moment int64) coverage {
-	// since is when the events that the log feeds begin to be complete; kept is since when complete state was kept.
-	since, kept, whole, begun, applied, plans := MinTime, MinTime, MinTime, MaxTime, false, 0
+	// live is since when plans have fed all events, and filled since when they are complete with those that were filled; kept is since
+	// when complete state was kept.
+	live, filled, kept, whole, begun, applied, plans := MinTime, MaxTime, MinTime, MinTime, MaxTime, false, 0
 	fill := h.fillOf(r)
-	filled := fill != nil && fill.Whole
-	if filled {
-		since = fill.Since
+	if fill != nil && fill.Whole {
+		filled = fill.Since
 	}
 	for _, e := range h.PlanEpochs {
 		if e.Topic != r.Topic {
@@ -355,15 +355,18 @@ func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 			}
 		case e.Last == MaxTime && moment == MaxTime:
 			return noCoverage
-		case filled && e.Version != Gap:
-			// What that plan skipped is filled, and it has not had a partition since; see Fill.
 		default:
-			since = max(since, min(e.Last, moment)+1)
+			after := min(e.Last, moment) + 1
+			live = max(live, after)
+			if e.Version == Gap { // what a plan skipped is filled, and it has not had a partition since; see Fill
+				filled = max(filled, after)
+			}
 		}
 	}
 	if !applied {
 		return noCoverage
 	}
+	since := min(live, filled)
 	if r.Cut != nil {
 		since = fill.over(r.Cut, since)
 	}

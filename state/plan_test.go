@@ -139,6 +139,31 @@ func TestBelieved(t *testing.T) {
 	}
 }
 
+// What plans have fed since an earlier moment than a fill reaches back to, as when the log has lost records meanwhile, stays complete
+// since then.
+func TestCompleteSinceOfAFillThatReachesBackLess(t *testing.T) {
+	column := state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: 7200_000}}
+	fill := &state.Fill{ID: "f", Columns: map[string][]string{"t": {"count.x"}}}
+	for name, c := range map[string]struct{ since, gap, want int64 }{
+		"it reaches back further":               {since: 100, want: 100},
+		"it reaches back less":                  {since: 9000, want: 5001},
+		"there is a gap, before the plan began": {since: 100, gap: 3000, want: 3001},
+		"there is a gap since":                  {since: 100, gap: 8000, want: 8001},
+	} {
+		h := state.History{
+			PlanEpochs: []state.PlanEpoch{{Topic: "t", Version: "with", Last: state.MaxTime}, {Topic: "t", Version: "without", Last: 5000}},
+			Plans:      map[string]*state.Plan{"with": {Retained: map[string]state.Retention{"count.x": {Keep: 7200_000}}}, "without": {}},
+			Fills:      []state.FillEpoch{{Fill: fill, Topic: "t", Whole: true, Since: c.since}},
+		}
+		if c.gap > 0 {
+			h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: "t", Version: state.Gap, Last: c.gap})
+		}
+		if got := h.CompleteSince([]state.Retained{column}); got != c.want {
+			t.Errorf("%s: complete since %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 // The filled share of a feature is the least of its columns that are being filled.
 func TestFilled(t *testing.T) {
 	fill := func(key string, filled int64) state.FillEpoch {
