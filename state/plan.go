@@ -220,8 +220,11 @@ func (h *History) unexpired(r *Retained, fill *FillEpoch) int64 {
 	if fill != nil {
 		ahead = fill.Ahead
 	}
+	if ahead == (Ahead{}) || h.Lag == nil {
+		return MinTime
+	}
 	keep := h.keptFor(r)
-	if ahead == (Ahead{}) || keep == 0 || h.Lag == nil {
+	if keep == 0 {
 		return MinTime
 	}
 	return min(ahead.Clock-h.spare(keep), ahead.Newest+1)
