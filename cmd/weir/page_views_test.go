@@ -301,8 +301,8 @@ func TestPageOfFeatures(t *testing.T) {
 	quiet(t, tab, base)
 
 	// The catalogue shows the cost and the completeness of state. A derived feature has the streams of its parts.
-	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{"/v1/features": `{"services": [],
-		"streams": [{"name": "payment", "topic": "payments", "entities": 2, "mutations": 5}],
+	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{"/v1/features": `{"services": [], "lists": [],
+		"streams": [{"name": "payment", "topics": ["payments"], "entities": 2, "mutations": 5}],
 		"features": [{"name": "part", "definition": "{expr: a / b}", "function": "expr", "parts": ["a", "b"], "owner": "risk", "keys": [],
 			"complete_since": 1532496076032, "filled": 0.25, "series": [
 				{"id": "a", "stream": "payment", "state": "tiles", "measure": "sum", "bytes_once": 30, "bytes_full": 1200},

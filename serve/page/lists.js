@@ -19,13 +19,14 @@ export function show(parameters) {
 }
 
 const path = () => `v1/lists/${encodeURIComponent($('list').value)}`;
+const of = value => `${path()}?value=${encodeURIComponent(value)}`;
 
 // read shows the entries of the list, or the one with a value.
 async function read(value = '') {
   const mine = ++reading;
   let shown;
   try {
-    const found = await ask(path() + (value === '' ? '' : `?value=${encodeURIComponent(value)}`));
+    const found = await ask(value === '' ? path() : of(value));
     shown = entries(found, value);
   } catch (error) {
     shown = [problem(error)];
@@ -46,11 +47,17 @@ function entries({ total, entries: list }, value) {
 
 const time = text => `${moment(Date.parse(text))} UTC`;
 
-// change sends a change, and shows the list as it is then.
-async function change(body, said) {
+const soon = 200; // milliseconds until a change is looked for again
+const patience = 25; // looks: the change is made, though this process has not read it yet
+
+// change sends a change about a value, and shows the list once this process has read it.
+async function change(value, body, said) {
   $('entry-said').textContent = '';
+  const entry = async () => JSON.stringify((await ask(of(value))).entries);
   try {
+    const before = await entry();
     await ask(path(), JSON.stringify(body));
+    for (let looks = 0; looks < patience && await entry() === before; looks++) await new Promise(done => setTimeout(done, soon));
   } catch (error) {
     $('entries').replaceChildren(problem(error));
     return false;
@@ -60,13 +67,13 @@ async function change(body, said) {
   return true;
 }
 
-const remove = value => change({ remove: [{ value, why: $('entry-why').value }] }, `${escaped(value)} is removed.`);
+const remove = value => change(value, { remove: [{ value, why: $('entry-why').value }] }, `${escaped(value)} is removed.`);
 
 async function add(event) {
   event.preventDefault();
   const value = $('entry-value').value.trim();
   const entry = { value, until: $('entry-until').value.trim(), why: $('entry-why').value };
-  if (await change({ add: [entry] }, `${escaped(value)} is added.`)) $('entry-value').value = '';
+  if (await change(value, { add: [entry] }, `${escaped(value)} is added.`)) $('entry-value').value = '';
 }
 
 // start adds the listeners of the view.
