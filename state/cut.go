@@ -142,8 +142,10 @@ func (k *Known) reached(w *wanted) *Cut {
 		return nil
 	}
 	for key, kept := range w.columns {
-		if cut := CutOf(w.topics[key][0], k.Archives); cut != nil && !k.passed(cut.Until, kept) {
-			return cut
+		for _, topic := range w.topics[key] {
+			if cut := CutOf(topic, k.Archives); cut != nil && !k.passed(cut.Until, kept) {
+				return cut
+			}
 		}
 	}
 	return nil
