@@ -26,19 +26,21 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	b.config.Workers, b.config.MaxEvents = 3, 2
 	b.config.BalanceInterval, b.config.Freshness = 20*time.Millisecond, time.Millisecond
 	b.run()
-	logged := func(message string, times int) {
+	logged := func(message string, times int, until func()) {
 		t.Helper()
 		testkit.Eventually(t, time.Minute, message, func() (bool, string) {
+			until()
 			n := lines.count(message)
 			return n >= times, fmt.Sprint(n)
 		})
 	}
 	total := 0
 	for wave := range 4 {
-		logged("one worker processes all partitions", wave+1)
-		b.write(payments(total, total+1500)...)
-		total += 1500
-		logged("the workers share the partitions by their load", wave+1)
+		logged("one worker processes all partitions", wave+1, func() {})
+		logged("the workers share the partitions by their load", wave+1, func() {
+			b.write(payments(total, total+500)...)
+			total += 500
+		})
 	}
 	b.expect(total)
 	b.committed(total)
