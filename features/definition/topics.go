@@ -72,7 +72,9 @@ func (l *streams) sources(d named) []source {
 				case "timestamp":
 					n = l.reading(keys["timestamp"], n, "path", timestampKeys, "the timestamp of "+named)
 				}
-				set(key, n)
+				if n.Node != nil {
+					set(key, n)
+				}
 			}
 		}
 		merged := *d.node.Node
@@ -84,6 +86,10 @@ func (l *streams) sources(d named) []source {
 
 // topics reads the topics of a stream: a list, or a mapping to what differs in them.
 func (l *streams) topics(n node) (list []entry) {
+	if len(n.Content) == 0 && (n.Kind != yaml.ScalarNode || n.Tag == "!!null") {
+		l.report(n.location(), "topics must name at least one topic")
+		return nil
+	}
 	if n.Kind == yaml.MappingNode {
 		for _, e := range l.entries(n, "topics", "topic") {
 			if e.value.Kind == yaml.ScalarNode && e.value.Tag == "!!null" {
@@ -100,14 +106,14 @@ func (l *streams) topics(n node) (list []entry) {
 			list = append(list, entry{key: w, value: node{file: n.file}})
 		}
 	}
-	if len(n.Content) == 0 && n.Kind != yaml.ScalarNode {
-		l.report(n.location(), "topics must name at least one topic")
-	}
 	return list
 }
 
 // fieldsIn returns the fields of a stream with what a topic says about how they are read there.
 func (l *streams) fieldsIn(what string, all, differing node) node {
+	if all.Node == nil {
+		return node{} // that the stream needs fields is reported
+	}
 	merged := node{&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: all.Line, Column: all.Column}, all.file, all.from}
 	merged.Content = slices.Clone(all.Content)
 	var known []string
