@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/ignitetest"
+	"github.com/weir-stream/weir/state"
 )
 
 // When a node is lost, its partitions may begin again: what the history said of their state holds no longer.
@@ -16,16 +17,15 @@ func TestHistoryIsSupersededWhenNodesLeave(t *testing.T) {
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.History(t.Context()); err != nil { // connects to the nodes
-		t.Fatal(err)
-	}
-	before, err := s.History(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Clock(t.Context()); err != nil || !before.Current() {
-		t.Fatalf("error %v, or the history is superseded although nothing happened", err)
-	}
+	var before *state.History
+	testkit.Eventually(t, time.Minute, "the nodes have told of all changes", func() (bool, string) {
+		var err error
+		if before, err = s.History(t.Context()); err != nil {
+			return false, err.Error()
+		}
+		_, err = s.Clock(t.Context())
+		return err == nil && before.Current(), fmt.Sprint("the history is superseded; error ", err)
+	})
 	if err := c.Nodes[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
