@@ -309,8 +309,6 @@ type coverage struct {
 	since int64 // the event time, in ms, from which it has events; MaxTime while none reach it
 	// whole is the event time from which it has all their values: values beyond a lower cap were dropped before.
 	whole int64
-	// kept is since when it is not pruned, if plans keep it for less time than is needed; else MinTime.
-	kept int64
 	// begun is until when the first plan with it was applied, and plans the number of plans with it: of two columns that began
 	// when no record was applied between, the earlier one has more.
 	begun int64
@@ -318,7 +316,7 @@ type coverage struct {
 }
 
 // noCoverage is that of a column that events do not reach.
-var noCoverage = coverage{since: MaxTime, whole: MaxTime, kept: MaxTime, begun: MaxTime}
+var noCoverage = coverage{since: MaxTime, whole: MaxTime, begun: MaxTime}
 
 // coverage returns what the state has of a column.
 func (h *History) coverage(r *Retained) coverage { return h.coverageFrom(r, MaxTime) }
@@ -374,7 +372,7 @@ func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 		since = fill.over(r.Cut, since)
 	}
 	since = max(since, h.unexpired(r, fill))
-	return coverage{max(since, kept), whole, kept, begun, plans}
+	return coverage{max(since, kept), whole, begun, plans}
 }
 
 // after returns the first event time that an epoch has not touched, in ms; MaxTime while its plan is applied. Tiles that the

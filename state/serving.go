@@ -126,11 +126,10 @@ func (h *History) Lacks(retained []Retained) bool {
 
 // has returns what the state has of columns together.
 func (h *History) has(retained []Retained) coverage {
-	together := coverage{since: MinTime, whole: MinTime, kept: MinTime, begun: MinTime, plans: math.MaxInt}
+	together := coverage{since: MinTime, whole: MinTime, begun: MinTime, plans: math.MaxInt}
 	for i := range retained {
 		c := h.coverage(&retained[i])
 		together.since, together.whole = max(together.since, c.since), max(together.whole, c.whole)
-		together.kept = max(together.kept, c.kept)
 		together.begun, together.plans = max(together.begun, c.begun), min(together.plans, c.plans)
 	}
 	return together
