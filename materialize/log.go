@@ -112,24 +112,22 @@ func (r *Replay) history() *state.History {
 		if log == nil {
 			continue
 		}
-		before, known := since[log.Topic()]
+		from, known := since[log.Topic()]
 		if !known {
-			before = state.MinTime
+			from = state.MinTime
 		}
-		since[log.Topic()] = max(before, log.Since())
+		since[log.Topic()] = max(from, log.Since())
 	}
 	if len(since) == 0 {
 		return nil
 	}
-	all := map[*state.Series]bool{}
-	for _, s := range r.Registry.Series {
-		all[s] = true
-	}
 	const version = "replayed"
-	h, fill := &state.History{Plans: map[string]*state.Plan{version: r.Registry.Plan()}}, r.Registry.FillOf(all)
+	h := &state.History{Plans: map[string]*state.Plan{version: r.Registry.Plan()}}
 	for topic, from := range since {
+		if from > state.MinTime {
+			h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: topic, Version: state.Gap, Last: from - 1})
+		}
 		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: topic, Version: version, Last: state.MaxTime})
-		h.Fills = append(h.Fills, state.FillEpoch{Fill: fill, Topic: topic, Whole: true, Since: from})
 	}
 	return h
 }
