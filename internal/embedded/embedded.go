@@ -6,7 +6,11 @@
 package embedded
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -27,5 +31,15 @@ func Redis() (*miniredis.Miniredis, error) {
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, err
 	}
+	m.Server().SetPreHook(withoutInfo)
 	return m, nil
+}
+
+// withoutInfo refuses INFO, which miniredis knows little for, and which panics in a server that is being closed.
+func withoutInfo(c *server.Peer, command string, sections ...string) bool {
+	if command != "INFO" {
+		return false
+	}
+	c.WriteError(fmt.Sprintf("section (%s) is not supported", strings.Join(sections, " ")))
+	return true
 }
