@@ -176,7 +176,8 @@ func (c *changing) look() map[string]said {
 			for _, at := range []int64{c.now - keep, c.now - int64(ago*float64(keep)), c.now} {
 				a := answerSince(c.T, c.store, f, is, user, at, c.now)
 				c.compare(f, user, at, &a)
-				says.capped[user] = a.Capped
+				// Records of plans that lacked a column of the feature make its answers incomplete, but count towards a cap.
+				says.capped[user] = a.Capped && a.Status != query.Incomplete
 			}
 		}
 		answers[f.Name] = says
