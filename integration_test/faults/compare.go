@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +47,9 @@ func (r *round) compare() {
 			differences.Errorf("%d answers of %s, which was always kept or is backfilled, say that they are complete only since %d", n, name, c.Since[name])
 		}
 	}
+	if r.scenario.Interlude == nil { // else the log has other records than those that were applied
+		c.Trained(registry, r.ledger.latest+1, r.train)
+	}
 	missing := r.missingLetters(poison)
 	if missing > 0 {
 		differences.Errorf("%d of %d poison records have no dead letter", missing, len(poison))
@@ -55,6 +62,20 @@ func (r *round) compare() {
 	for _, n := range c.Incomplete {
 		r.res.Incomplete += n
 	}
+}
+
+// train makes a training set, as a question would have been answered, from the topics.
+func (r *round) train(names []string, spine []byte) ([]byte, error) {
+	command := exec.Command(r.trials.binary, slices.Concat([]string{
+		"materialize", "--features", r.api.File, "--from-topics", "--as", "served", "--spine", "-", "--input-format", "csv", "--columns", strings.Join(names, ","), "--quality", "--output", "-",
+	}, r.kafka.Settings())...)
+	var said bytes.Buffer
+	command.Stdin, command.Stderr = bytes.NewReader(spine), &said
+	set, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, said.Bytes())
+	}
+	return set, nil
 }
 
 // missingLetters counts the poison records without a dead letter.

@@ -21,6 +21,7 @@ type ledger struct {
 	round   *round
 	records []*kgo.Record
 	next    map[state.Partition]int64 // the next offset to take
+	latest  int64                     // the greatest timestamp of a record, rows included, in ms
 }
 
 func newLedger(r *round) *ledger { return &ledger{round: r, next: map[state.Partition]int64{}} }
@@ -44,7 +45,8 @@ func (l *ledger) take() {
 // diverge records that a log has other records from an offset on.
 func (l *ledger) diverge(p state.Partition, offset int64) { l.next[p] = min(l.next[p], offset) }
 
-// loop returns the model of all records and of the rows that are in their topics, its clock, and the places of poison.
+// loop returns the model of all records and of the rows that are in their topics, its clock, and the places of poison. It notes the
+// latest.
 func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
 	loop, poison = model.New(registry), map[string]bool{}
 	for _, r := range l.records {
@@ -54,12 +56,14 @@ func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int
 		}
 		clock = max(clock, r.Timestamp.UnixMilli())
 	}
+	l.latest = clock
 	for _, topic := range []string{workload.Merchants, workload.Lists} {
 		for _, records := range l.round.read(topic + l.round.suffix) { // what a log has lost counts no more
 			for _, r := range records {
 				if err := loop.Apply(applied(r)); err != nil {
 					l.round.kit.Fatal(err)
 				}
+				l.latest = max(l.latest, r.Timestamp.UnixMilli())
 			}
 		}
 	}
