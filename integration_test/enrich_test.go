@@ -1,9 +1,7 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,8 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
@@ -66,104 +62,26 @@ func TestEnrichedEvents(t *testing.T) {
 	s.checkEnriched("transaction")
 }
 
-// checkEnriched compares a stream's enriched events with the model of each partition, event by
-// event.
+// checkEnriched compares a stream's enriched events with the model of each partition. Devices have events in several ones.
 func (s *scene) checkEnriched(name string) {
 	s.t.Helper()
 	stream, _ := s.registry.Stream(name)
-	got, repeated := s.firsts(s.registry.Enrichment(stream).Topic)
-	decoder, compared, wrong := s.registry.NewDecoder(), 0, 0
-	loop := model.New(s.registry)
-	for p, records := range s.readAll(stream.Topic) {
-		rest := got[p]
-		for _, r := range records {
-			record := record.Record{
-				Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Value: r.Value,
-			}
-			if loop.Apply(record) != nil {
-				continue // poison
-			}
-			events, err := decoder.Decode(&record)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			if len(rest) == 0 || header(rest[0], "weir-source-offset") != strconv.FormatInt(r.Offset, 10) {
-				s.t.Fatalf("%s: offset %d is not the next event's; %d are left, from %v", p, r.Offset, len(rest), rest[:min(1, len(rest))])
-			}
-			n, differences := compareEnriched(s.registry.Enrichment(stream), &events[0], loop, r, rest[0])
-			rest, compared = rest[1:], compared+n
-			for _, d := range differences {
-				if wrong++; wrong <= blackbox.Shown {
-					s.t.Errorf("%s/%d: %s", p, r.Offset, d)
-				}
-			}
-		}
-		if len(rest) > 0 {
-			s.t.Errorf("%s: %d enriched records too many", p, len(rest))
-		}
-	}
-	s.t.Logf("%d events were written again; %d answers compared, %d differ", repeated, compared, wrong)
-	if repeated == 0 || compared == 0 {
+	c := blackbox.Comparison{T: s.t, Model: model.New(s.registry)}
+	repeated := c.Enriched(s.registry, stream, s.read(stream.Topic), s.read(s.registry.Enrichment(stream).Topic), func(f *features.Feature) bool {
+		return slices.Contains(f.By, "device_id")
+	})
+	s.t.Logf("%d events were written again; %d answers compared, %d differ", repeated, c.Compared, c.Wrong)
+	if repeated == 0 || c.Compared == 0 {
 		s.t.Error("the faults had no effect")
 	}
 }
 
-// compareEnriched compares one event with the model, right after the model applied it.
-func compareEnriched(enrichment *features.Enrichment, e *record.Event, loop *model.Model, in, out *kgo.Record) (compared int, differences []string) {
-	var value struct {
-		Event    json.RawMessage
-		Features map[string]answer
-	}
-	if err := json.Unmarshal(out.Value, &value); err != nil {
-		return 0, []string{err.Error()}
-	}
-	if !bytes.Equal(value.Event, in.Value) || !bytes.Equal(out.Key, in.Key) || out.Partition != in.Partition || !out.Timestamp.Equal(in.Timestamp) {
-		differences = append(differences, "the event is not as it came: "+string(out.Value))
-	}
-	for _, f := range enrichment.Service.Features {
-		entity, ok := e.Entity(nil, f.By)
-		got := value.Features[f.Name]
-		if !ok {
-			if string(got.Value) != "null" || got.Status != query.NotFound {
-				differences = append(differences, f.Name+" of nobody is "+string(got.Value))
-			}
-			continue
-		}
-		if slices.Contains(f.By, "device_id") {
-			// The device has events in other partitions.
-			if got.Status == "" || len(got.Value) == 0 {
-				differences = append(differences, f.Name+" is missing")
-			}
-			continue
-		}
-		compared++
-		if d := blackbox.Differs(got, f, loop.Answer(f, string(entity), e.Time)); d != "" {
-			differences = append(differences, f.Name+" of "+string(entity)+": "+d)
-		}
-	}
-	return compared, differences
-}
-
-// firsts returns the records of a topic of enriched events by source partition, without those whose
-// source offset came before.
-func (s *scene) firsts(topic string) (firsts map[string][]*kgo.Record, repeated int) {
+// firsts returns the enriched events in a topic; see blackbox.Firsts.
+func (s *scene) firsts(topic string) (firsts map[state.Partition][]*kgo.Record, repeated int) {
 	s.t.Helper()
-	firsts = map[string][]*kgo.Record{}
-	seen := map[string]int64{}
-	for _, records := range s.readAll(topic) {
-		for _, r := range records {
-			p := header(r, "weir-source-topic") + "/" + header(r, "weir-source-partition")
-			offset, err := strconv.ParseInt(header(r, "weir-source-offset"), 10, 64)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			if last, ok := seen[p]; ok && offset <= last {
-				repeated++
-				continue
-			}
-			seen[p] = offset
-			firsts[p] = append(firsts[p], r)
-		}
+	firsts, repeated, err := blackbox.Firsts(s.read(topic))
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	return firsts, repeated
 }
@@ -171,15 +89,21 @@ func (s *scene) firsts(topic string) (firsts map[string][]*kgo.Record, repeated 
 // readAll reads a topic to its end, without aborted records, by partition.
 func (s *scene) readAll(topic string) map[string][]*kgo.Record {
 	s.t.Helper()
+	all := map[string][]*kgo.Record{}
+	for p, records := range s.read(topic) {
+		all[topic+"/"+strconv.Itoa(int(p))] = records
+	}
+	return all
+}
+
+// read is readAll by the number of the partition.
+func (s *scene) read(topic string) map[int32][]*kgo.Record {
+	s.t.Helper()
 	patient, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	byPartition, err := blackbox.ReadCommitted(patient, s.broker, topic, topics[topic])
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	all := map[string][]*kgo.Record{}
-	for p, records := range byPartition {
-		all[topic+"/"+strconv.Itoa(int(p))] = records
-	}
-	return all
+	return byPartition
 }

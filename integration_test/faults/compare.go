@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/integration_test/faults/servers"
 	"github.com/weir-stream/weir/integration_test/faults/workload"
+	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
@@ -49,6 +50,7 @@ func (r *round) compare() {
 	}
 	if r.scenario.Interlude == nil { // else the log has other records than those that were applied
 		c.Trained(registry, r.ledger.latest+1, r.train)
+		r.compareEnriched(&c, registry)
 	}
 	missing := r.missingLetters(poison)
 	if missing > 0 {
@@ -62,6 +64,14 @@ func (r *round) compare() {
 	for _, n := range c.Incomplete {
 		r.res.Incomplete += n
 	}
+}
+
+// compareEnriched compares the enriched logins. They are of one partition, so it is determined what was known at each.
+func (r *round) compareEnriched(c *blackbox.Comparison, registry *features.Registry) {
+	stream, _ := registry.Stream("login")
+	c.Model, c.Partly = model.New(registry), r.had(loseOwnKeys) || r.had(plansBack)
+	nowhere := func(*features.Feature) bool { return false }
+	c.Enriched(registry, stream, r.read(workload.Logins+r.suffix), r.read(workload.Enriched+r.suffix), nowhere)
 }
 
 // train makes a training set, as a question would have been answered, from the topics.

@@ -17,7 +17,7 @@ func (r *round) namespace() string { return "faults" + r.suffix + r.again }
 func (r *round) topics() map[string]int {
 	return map[string]int{
 		workload.Payments + r.suffix: r.scenario.Partitions, workload.Logins + r.suffix: 1,
-		workload.Merchants + r.suffix: 2, workload.Lists + r.suffix: 1, deadLetters + r.suffix: 1,
+		workload.Merchants + r.suffix: 2, workload.Lists + r.suffix: 1, workload.Enriched + r.suffix: 1, deadLetters + r.suffix: 1,
 	}
 }
 

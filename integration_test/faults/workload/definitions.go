@@ -17,7 +17,7 @@ import (
 type Feature struct{ Name, Text string }
 
 // streams defines the streams of all rounds. SUFFIX stands for the suffix of the round's topics,
-// LATE for how late logins are handled, DEDUP for the dedup of payments.
+// LATE for how late logins are handled, DEDUP for the dedup of payments, ENRICH for what logins are enriched with.
 const streams = `streams:
   payment:
     topic: paymentsSUFFIX
@@ -41,7 +41,7 @@ const streams = `streams:
     match: kind == "login"
     timestamp: {path: at, unit: ms}
     late: LATE
-    fields: *fields
+    fields: *fieldsENRICH
 tables:
   merchant:
     topic: merchantsSUFFIX
@@ -130,6 +130,15 @@ var ofRows = []Feature{
 	{"always_hidden", "{expr: 'ip in hidden ? hidden.why : nil', by: ip}"},
 }
 
+// enriched are what logins are enriched with: of one partition, so that it is determined what is known at each.
+var enriched = []Feature{
+	{"always_logins", "COUNT(lifetime, login, user)"},
+	{"always_login_units", "SUM(1d, login, units, user, keep=60d)"},
+	{"always_login_shops", "COUNT_DISTINCT(1d, login, user, shop, keep=60d)"},
+	{"always_login_ips", "LAST_K(2h, login, ip, user, k=3, keep=60d, max=100000)"},
+	{"always_login_sights", "COUNT(1d, login, SET(7d, login, user, ip, keep=60d), keep=60d)"},
+}
+
 // DrawVersions draws n versions of the definitions. Each has about half the features of a pool,
 // and all features named always_….
 func DrawVersions(r *rand.Rand, n int) [][]Feature {
@@ -143,7 +152,7 @@ func DrawVersions(r *rand.Rand, n int) [][]Feature {
 	always = append(always, Feature{"always_by_shop", "COUNT(1d, payment, shop, keep=2d)"})
 	always = append(always, Feature{"always_seen_by_user", "COUNT(lifetime, payment, user)"},
 		Feature{"always_ratio", "{expr: always_seen_by_user / always_twice, default: 0}"}, Feature{"always_twice", "COUNT(7d, payment, user)"})
-	always = append(always, ofRows...)
+	always = append(append(always, ofRows...), enriched...)
 	for _, pair := range Lengthened {
 		always = append(always, Feature{pair.Always, pair.Day})
 	}
@@ -248,10 +257,23 @@ func Definitions(version []Feature, suffix, late, dedup string) string {
 	if dedup != "" {
 		dedup = "\n    dedup: " + dedup
 	}
+	var known []string
+	for _, f := range version {
+		if slices.Contains(enriched, f) {
+			known = append(known, f.Name)
+		}
+	}
+	enrich := ""
+	if len(known) > 0 {
+		enrich = "\n    enrich: {service: known, topic: " + Enriched + suffix + "}"
+	}
 	b := strings.Builder{}
-	b.WriteString(strings.NewReplacer("SUFFIX", suffix, "LATE", late, "DEDUP", dedup).Replace(streams))
+	b.WriteString(strings.NewReplacer("SUFFIX", suffix, "LATE", late, "DEDUP", dedup, "ENRICH", enrich).Replace(streams))
 	for _, f := range version {
 		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Text)
+	}
+	if len(known) > 0 {
+		fmt.Fprintf(&b, "services: {known: [%s]}\n", strings.Join(known, ", "))
 	}
 	return b.String()
 }

@@ -15,6 +15,7 @@ const (
 	Logins    = "logins"
 	Merchants = "merchants"
 	Lists     = "lists"
+	Enriched  = "enriched" // logins with the features of a service
 )
 
 // Options describe the events of a round. They are comparable. Shares are from 0 to 1.

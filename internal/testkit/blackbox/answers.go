@@ -294,9 +294,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 				difference = fmt.Sprintf("%s %s later_events=%v; want %v of the row", got.Value, got.Status, got.LaterEvents, younger)
 			}
 			if difference != "" {
-				if c.Wrong++; c.Wrong <= Shown {
-					c.T.Errorf("%s of %s at %d: %s (%s)", f.Name, entity, at, difference, f.Definition)
-				}
+				c.differs("%s of %s at %d: %s (%s)", f.Name, entity, at, difference, f.Definition)
 			}
 		}
 	}

@@ -27,14 +27,12 @@ func (c *Comparison) Trained(r *features.Registry, at int64, train func(names []
 	}
 	set, err := train(s.names(), s.text(at))
 	if err != nil {
-		c.Wrong++
-		c.T.Errorf("a training set: %v", err)
+		c.differs("a training set: %v", err)
 		return
 	}
 	rows, err := csv.NewReader(bytes.NewReader(set)).ReadAll()
 	if err != nil || len(rows) != len(s.rows)+1 {
-		c.Wrong++
-		c.T.Errorf("a training set of %d entities has %d lines, error %v", len(s.rows), len(rows), err)
+		c.differs("a training set of %d entities has %d lines, error %v", len(s.rows), len(rows), err)
 		return
 	}
 	for i, row := range s.rows {
@@ -51,9 +49,7 @@ func (c *Comparison) Trained(r *features.Registry, at int64, train func(names []
 				difference = Differs(got, f, want)
 			}
 			if difference != "" {
-				if c.Wrong++; c.Wrong <= Shown {
-					c.T.Errorf("%s of %s at %d in a training set: %s (%s)", f.Name, row.entity, at, difference, f.Definition)
-				}
+				c.differs("%s of %s at %d in a training set: %s (%s)", f.Name, row.entity, at, difference, f.Definition)
 			}
 		}
 	}
