@@ -130,13 +130,14 @@ var ofRows = []Feature{
 	{"always_hidden", "{expr: 'ip in hidden ? hidden.why : nil', by: ip}"},
 }
 
-// enriched are what logins are enriched with: of one partition, so that it is determined what is known at each.
+// enriched are what logins are enriched with. Logins are of one partition, so it is determined what is known at each, if state is kept
+// for as long as payments may be ahead of them.
 var enriched = []Feature{
 	{"always_logins", "COUNT(lifetime, login, user)"},
-	{"always_login_units", "SUM(1d, login, units, user, keep=60d)"},
-	{"always_login_shops", "COUNT_DISTINCT(1d, login, user, shop, keep=60d)"},
-	{"always_login_ips", "LAST_K(2h, login, ip, user, k=3, keep=60d, max=100000)"},
-	{"always_login_sights", "COUNT(1d, login, SET(7d, login, user, ip, keep=60d), keep=60d)"},
+	{"always_login_units", "SUM(7d, login, units, user, tile=1d, keep=1000d)"},
+	{"always_login_shops", "COUNT_DISTINCT(1d, login, user, shop, tile=exact, keep=1000d, max=100000)"},
+	{"always_login_ips", "LAST_K(2h, login, ip, user, k=3, keep=1000d, max=100000)"},
+	{"always_login_sights", "COUNT(7d, login, SET(7d, login, user, ip, tile=1d, keep=1000d), tile=1d, keep=1000d)"},
 }
 
 // DrawVersions draws n versions of the definitions. Each has about half the features of a pool,
