@@ -16,7 +16,7 @@ type Table struct {
 	// Rows says how a row is read: the topic, or the file's name in its place, the format and the fields. It has a
 	// Timestamp only if rows say since when they hold; else that is the time of their record.
 	Rows *record.Stream
-	File string // where the rows are, if they are in a file; empty for a topic
+	File string // where the rows are, if they are in a file, or an object s3://BUCKET/KEY; empty for a topic
 	Key  int    // the field of the key
 	// Deletes is the field whose text "d" says that the row is deleted; -1 if there is none. Expressions cannot name it.
 	Deletes int

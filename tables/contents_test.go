@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -231,6 +233,26 @@ func TestNewestOfAFile(t *testing.T) {
 		}
 		if got := strings.ReplaceAll(err.Error(), folder+"/", ""); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Definitions take the names of files and objects that can be read as tables, and no others; they leave an object's as it is.
+func TestNamesOfFiles(t *testing.T) {
+	for _, place := range []string{"", "folder/", "/", "s3://bucket/", "s3://bucket/folder/", "s3:///", "gs://bucket/"} {
+		for _, format := range []string{".csv", ".ndjson", ".jsonl", ".avro", ".parquet", ".txt", ""} {
+			for _, compression := range []string{"", ".gz", ".zst", ".bz2"} {
+				name := place + "rows" + format + compression
+				r, err := definition.LoadFiles(features.Files{Definitions: []features.File{{Path: "d.yaml", Text: "tables: {m: {file: '" + name + "', key: id, fields: {v: int}}}"}}})
+				_, refused := source.Open(t.Context(), filepath.Base(name), nil, "")
+				named := !strings.Contains(place, "://") || source.IsObject(name) && !strings.HasPrefix(place, "s3:///")
+				if want := errors.Is(refused, fs.ErrNotExist) && named; (err == nil) != want {
+					t.Errorf("%s: got error %v; can be read: %t", name, err, want)
+				}
+				if err == nil && r.Tables[0].File != name {
+					t.Errorf("%s became %s", name, r.Tables[0].File)
+				}
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/objectstore"
 )
 
 // A training set has the rows of tables as of each moment, from files as from topics.
@@ -106,5 +108,30 @@ features:
 		if _, err := weir(t, append(append(args, "--input", eventsFile), c.more...)...); message(err) != c.want {
 			t.Errorf("%s: got %v, want %s", c.more, message(err), c.want)
 		}
+	}
+}
+
+// A table of an object is read like one of a file.
+func TestMaterializeTableOfAnObject(t *testing.T) {
+	b, folder := objectstore.New(t), t.TempDir()
+	definitions := filepath.Join(folder, "features.yaml")
+	text := "streams:\n  pay: {topic: pay, timestamp: at, id: id, fields: {code: string}}\n" +
+		"tables:\n  country: {file: '" + b.Put(t, "countries.csv", []byte("code,risky\nXX,true\n")) + "', key: code, fields: {risky: bool}}\n" +
+		"features:\n  risky: {expr: country.risky}\n"
+	if err := os.WriteFile(definitions, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	events := b.Put(t, "events.ndjson", []byte(`{"id":"e1","at":1767261600000,"code":"XX"}`))
+	args := []string{"materialize", "--features", definitions, "--stream", "pay", "--output", "-", "--input", events}
+	if got, err := weir(t, args...); err != nil || got != "id,at,code,risky\ne1,1767261600000,XX,true\n" {
+		t.Errorf("error %v; got\n%s", err, got)
+	}
+	b.Before(func(w http.ResponseWriter, r *http.Request, store http.Handler) {
+		r.URL.Path = strings.Replace(r.URL.Path, "countries", "none", 1)
+		store.ServeHTTP(w, r)
+	})
+	want := "weir: --table: " + b.URL("countries.csv") + ": there is no such object, or no such bucket"
+	if _, err := weir(t, args...); message(err) != want {
+		t.Errorf("got  %v\nwant %s", message(err), want)
 	}
 }

@@ -194,7 +194,7 @@ func listSchema() schema {
 func tableSchema() schema {
 	properties := schema{
 		"topic":     described(topicSchema(), "Kafka topic with the rows, the newest of each key last"),
-		"file":      described(ref("text"), "file with the rows, instead of a topic: "+strings.Join(tableFiles, ", ")),
+		"file":      described(ref("text"), "file or object (s3://BUCKET/KEY) with the rows, instead of a topic: "+strings.Join(tableFiles, ", ")),
 		"match":     described(ref("text"), "condition over the record that picks the table's rows; any other record deletes the row of its key"),
 		"format":    ref("format"),
 		"timestamp": described(ref("timestamp"), "path of the time since when the row holds; by default the time of its record"),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,14 @@ const (
 
 // tableFiles are the ends of the names of files that may hold a table.
 var tableFiles = []string{".csv", ".ndjson", ".jsonl", ".avro", ".parquet"}
+
+// tableFile matches these names, and tableObject those of objects.
+var (
+	tableFile   = regexp.MustCompile(`(\.(csv|ndjson|jsonl)(\.gz|\.zst)?|\.avro|\.parquet)$`)
+	tableObject = regexp.MustCompile(`^` + objectScheme + `[\w.-]+/.`)
+)
+
+const objectScheme = "s3://"
 
 // deletesName is the name of the field that says that a change of Debezium deletes its row. No definition can name it.
 const deletesName = "operation of the change"
@@ -141,10 +150,13 @@ func (l *tables) source(d named, what string, t *features.Table, topic, file wor
 		l.topic(topic)
 		t.Rows.Topic = topic.text
 	case file.given():
-		if !slices.ContainsFunc(tableFiles, func(end string) bool { return strings.HasSuffix(file.text, end) }) || strings.Contains(file.text, "://") {
-			l.report(file.location, "bad file %q: it must be the path of a file that ends with %s", file.text, spelling.Alternatives(tableFiles))
+		if !tableFile.MatchString(file.text) || strings.Contains(file.text, "://") && !tableObject.MatchString(file.text) {
+			l.report(file.location, "bad file %q: it must be the path of a file, or %sBUCKET/KEY, that ends with %s, the first three also with .gz or .zst",
+				file.text, objectScheme, spelling.Alternatives(tableFiles))
 		}
-		t.Rows.Topic, t.File = t.Name, besidePath(file.location.file, file.text)
+		if t.Rows.Topic, t.File = t.Name, file.text; !strings.HasPrefix(t.File, objectScheme) {
+			t.File = besidePath(file.location.file, t.File)
+		}
 	case d.node.Kind == yaml.MappingNode:
 		l.report(d.name.location, "%s needs topic or file: where its rows are", what)
 	}

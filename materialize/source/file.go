@@ -64,6 +64,9 @@ func OpenContent(ctx context.Context, name string) (Content, error) {
 	return os.Open(name)
 }
 
+// IsObject says whether a name is that of an object.
+func IsObject(name string) bool { return objects.Named(name) }
+
 // Clean returns the shortest equivalent of a file's name. That of an object has no other.
 func Clean(name string) string {
 	if objects.Named(name) {
@@ -76,6 +79,33 @@ func Clean(name string) string {
 func Version(of fs.FileInfo) string {
 	etag, _ := of.Sys().(objects.ETag)
 	return fmt.Sprint(of.Size(), of.ModTime().UnixNano(), etag)
+}
+
+// VersionNow returns the Version of the file or the object that has a name now, without reading it. The error names it.
+func VersionNow(ctx context.Context, name string) (string, error) {
+	if objects.Named(name) {
+		o, err := objects.Open(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		info, err := o.Stat()
+		return Version(info), err
+	}
+	info, err := os.Stat(name)
+	if bad, ok := errors.AsType[*os.PathError](err); ok {
+		err = fmt.Errorf("%s: %w", name, bad.Err)
+	}
+	if err != nil {
+		return "", err
+	}
+	return Version(info), nil
+}
+
+// Failed reports whether an error is one of the disk or of the store, which says nothing about what the file has.
+func Failed(err error) bool {
+	_, disk := errors.AsType[*os.PathError](err)
+	_, store := errors.AsType[*objects.Error](err)
+	return disk || store
 }
 
 // Open opens a file, see OpenContent. Its extension says its format: .csv, .ndjson, .jsonl, .avro or .parquet, and

@@ -2,9 +2,6 @@ package follow
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/weir-stream/weir/materialize/source"
@@ -12,17 +9,30 @@ import (
 	"github.com/weir-stream/weir/tables"
 )
 
-// lookEach is how often a file is looked at. One that has changed is read once it was found twice in the same state: writing
-// it may take a moment.
-const lookEach = 300 * time.Millisecond
+// How often a file and an object are looked at; looking at an object is a request, which costs money. A file that has changed is
+// read once it was found twice in the same state: writing it may take a moment.
+const (
+	fileEach   = 300 * time.Millisecond
+	objectEach = 5 * time.Second
+)
 
-// file is a table in a file that is watched.
+// file is a table in a file or an object that is watched.
 type file struct {
 	*tables.Held
 	follower *Follower
+	object   bool
+	each     time.Duration // between two looks
+	patience time.Duration // with an answer about an object
 
 	seen, read string // the versions of the file at the last look, and when it was read last
 	contents   *tables.Contents
+}
+
+func newFile(h *tables.Held, f *Follower) *file {
+	if source.IsObject(h.Table.File) {
+		return &file{Held: h, follower: f, object: true, each: objectEach, patience: 10 * time.Second}
+	}
+	return &file{Held: h, follower: f, each: fileEach, patience: time.Minute}
 }
 
 func (f *file) follow(ctx context.Context) {
@@ -33,46 +43,48 @@ func (f *file) follow(ctx context.Context) {
 // look reads the file if it has changed, and returns how long to wait until the next look.
 func (f *file) look(ctx context.Context) time.Duration {
 	began := time.Now()
-	version, err := versionOf(f.Table.File)
+	version, err := f.version(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
 	if err != nil {
 		f.seen = ""
 		f.follower.fail(f.Held, err)
-		return again
+		return max(again, f.each)
 	}
 	before := f.seen
 	f.seen = version
 	switch {
 	case version == f.read && f.contents != nil:
 		f.Whole(f.contents, began)
-		return lookEach
-	case version == f.read || version != before && before != "" || f.read != "" && version != before:
-		return lookEach // it was refused, or is still being written
+		return f.each
+	case version == f.read || !f.object && version != before && (before != "" || f.read != ""):
+		return f.each // it was refused, or is still being written
 	}
 	contents, err := tables.ReadFile(ctx, f.Table, f.Table.File, false)
 	if ctx.Err() != nil {
 		return 0
 	}
-	if now, changed := versionOf(f.Table.File); changed != nil || now != version {
-		return lookEach
+	if now, failure := f.version(ctx); failure != nil || now != version {
+		return f.each
+	}
+	if err != nil && source.Failed(err) { // not because of what the file has: it may be read with the next look
+		f.follower.fail(f.Held, err)
+		return max(again, f.each)
 	}
 	f.read, f.contents = version, contents
 	if err != nil {
 		f.follower.fail(f.Held, err)
-		return lookEach
+		return f.each
 	}
 	f.Whole(contents, began)
 	f.follower.cfg.Log.Info("a table was read", "table", f.Table.Name, "file", f.Table.File)
-	return lookEach
+	return f.each
 }
 
-// versionOf returns a text that is another one once the file has changed.
-func versionOf(name string) (string, error) {
-	info, err := os.Stat(name)
-	if bad, ok := errors.AsType[*os.PathError](err); ok {
-		return "", fmt.Errorf("%s: %w", name, bad.Err)
-	}
-	if err != nil {
-		return "", err
-	}
-	return source.Version(info), nil
+// version returns a text that is another one once the file has changed.
+func (f *file) version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
+	return source.VersionNow(ctx, f.Table.File)
 }

@@ -78,7 +78,7 @@ const (
 
 func (f *Follower) follow(ctx context.Context, h *tables.Held) {
 	if h.Table.File != "" {
-		(&file{Held: h, follower: f}).follow(ctx)
+		newFile(h, f).follow(ctx)
 		return
 	}
 	(&topic{Held: h, follower: f}).follow(ctx)

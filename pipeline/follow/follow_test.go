@@ -2,9 +2,12 @@ package follow
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +24,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/objectstore"
 	"github.com/weir-stream/weir/pipeline/scan"
 )
 
@@ -274,6 +278,93 @@ func TestFile(t *testing.T) {
 	}
 	write("id,v\na,5\n")
 	f.becomes(table, "a", "5")
+}
+
+// A table in an object is read when it is another one, and only then; a look is one request about it.
+func TestObject(t *testing.T) {
+	b := objectstore.New(t)
+	f := newFixture(t, nil)
+	name := b.URL("rows.csv.gz")
+	table := defined.Registry(t, "tables: {m: {file: "+name+", key: id, max_rows: 2, fields: {v: int}}}\n").Tables[0]
+	watched := newFile(f.Set.Take([]*features.Table{table})[0], f.Follower)
+	var heads, gets int
+	counted := func(w http.ResponseWriter, r *http.Request, store http.Handler) {
+		if r.Method == http.MethodHead {
+			heads++
+		} else {
+			gets++
+		}
+		store.ServeHTTP(w, r)
+	}
+	refuse := func(method string) objectstore.Handler {
+		return func(w http.ResponseWriter, r *http.Request, store http.Handler) {
+			if r.Method == method {
+				objectstore.Refuse(w, http.StatusForbidden, "AccessDenied", "no")
+				return
+			}
+			store.ServeHTTP(w, r)
+		}
+	}
+	hang := func(w http.ResponseWriter, r *http.Request, store http.Handler) { <-r.Context().Done() }
+	write := func(text string) {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, _ = w.Write([]byte(text))
+		_ = w.Close()
+		b.Put(t, "rows.csv.gz", packed.Bytes())
+	}
+	const denied = ": access is denied (AccessDenied: %s): an object needs s3:GetObject, a folder or a pattern s3:ListBucket"
+	for _, c := range []struct {
+		what   string
+		put    string // empty for no change
+		before objectstore.Handler
+		value  string // of a
+		why    string
+		heads  int
+		gets   int
+	}{
+		{what: "before it is there", value: "table m cannot answer: " + name + ": there is no such object, or no such bucket",
+			why: name + ": there is no such object, or no such bucket", heads: 1},
+		{what: "the first object", put: "id,v\na,1\n", value: "1", heads: 3, gets: 1},
+		{what: "the same one", value: "1", heads: 1},
+		{what: "another one", put: "id,v\na,2\n", value: "2", heads: 3, gets: 1},
+		{what: "a bad one", put: "id,v\na,many\n", value: "2", why: name + ":2: v: expected a 64-bit integer, found a string", heads: 3, gets: 1},
+		{what: "the same bad one", value: "2", why: name + ":2: v: expected a 64-bit integer, found a string", heads: 1},
+		{what: "one that cannot be read", put: "id,v\na,3\n", before: refuse(http.MethodGet), value: "2", why: name + fmt.Sprintf(denied, "no")},
+		{what: "the same one, which can", value: "3", heads: 3, gets: 1},
+		{what: "one that cannot be seen", before: refuse(http.MethodHead), value: "3", why: name + fmt.Sprintf(denied, "Access Denied.")},
+		{what: "one that can again", value: "3", heads: 1},
+		{what: "a store that hangs", before: hang, value: "3", why: name + ": the store does not answer in time: check its address, and what firewalls allow"},
+		{what: "one that was too large", put: "id,v\na,1\nb,1\nc,1\n", value: "table m cannot answer: table m has more than 2 rows, its max_rows: the table is too large",
+			why: "table m has more than 2 rows, its max_rows: the table is too large", heads: 3, gets: 1},
+		{what: "one that is not", put: "id,v\na,5\n", value: "5", heads: 3, gets: 1},
+	} {
+		heads, gets = 0, 0
+		if c.put != "" {
+			write(c.put)
+		}
+		watched.patience = time.Minute
+		if b.Before(counted); c.before != nil {
+			watched.patience = 100 * time.Millisecond
+			b.Before(c.before)
+		}
+		if wait := watched.look(t.Context()); wait != objectEach {
+			t.Errorf("%s: the next look is after %s", c.what, wait)
+		}
+		_, _, _, why := watched.State(time.Now())
+		if why == nil {
+			why = errors.New("")
+		}
+		if got := f.value(table, "a"); got != c.value || why.Error() != c.why || heads != c.heads || gets != c.gets {
+			t.Errorf("%s: got %s because of %q with %d HEAD and %d GET, want %s because of %q with %d and %d",
+				c.what, got, why, heads, gets, c.value, c.why, c.heads, c.gets)
+		}
+	}
+	f.Take([]*features.Table{table}) // and it is followed
+	testkit.Eventually(t, 10*time.Second, "the object is read", func() (bool, string) {
+		said := f.log.String()
+		return strings.Count(said, "a table was read") == 5, said
+	})
 }
 
 // A table follows a real broker: over aborted transactions, and over its death.

@@ -32,6 +32,9 @@ func explain(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return context.Canceled
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &Error{text: "the store does not answer in time: check its address, and what firewalls allow"}
+	}
 	if unsent, ok := errors.AsType[*url.Error](err); ok {
 		return &Error{text: "the store cannot be reached: " + reworded.Connection(unsent.Err).Error()}
 	}
