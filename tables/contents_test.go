@@ -257,6 +257,21 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
+// Other definitions' tables have the contents of those in use that are the same, as they become.
+func TestTablesOfOthers(t *testing.T) {
+	const text = "{topic: t, key: id, fields: {v: int}}"
+	inUse, same, other := defined(t, text), defined(t, text), defined(t, "{topic: t, key: id, fields: {v: string}}")
+	c := New(inUse)
+	of := Fixed(c).For([]*features.Table{same, other}, errors.New("it is another one"))
+	take(t, c, []sent{{key: "a", value: `{"id":"a","v":7}`}})
+	if row, err := of.Find(same, "a", 0); err != nil || row == nil || row.Values[same.Rows.FieldIndex("v")].Num != 7 {
+		t.Errorf("the same table has row %v, error %v", row, err)
+	}
+	if row, err := of.Find(other, "a", 0); fmt.Sprint(err) != "table m cannot answer: it is another one" || !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("another table has row %v, error %v", row, err)
+	}
+}
+
 // A table is too large with more rows or bytes than it may have; one that is replaced makes room.
 func TestBounds(t *testing.T) {
 	table := defined(t, "{topic: t, key: id, max_rows: 3, max_mib: 1, fields: {v: string}}")

@@ -67,6 +67,21 @@ func (s *Set) Take(all []*features.Table) []*Held {
 	return slices.Clone(s.named)
 }
 
+// For returns the contents, as they become, for other definitions' tables. Those that differ from all that the definitions in use have
+// cannot answer, because of why.
+func (s *Set) For(others []*features.Table, why error) *Set {
+	held := s.All()
+	of := &Set{tables: map[*features.Table]*Held{}}
+	for _, t := range others {
+		same := slices.IndexFunc(held, func(h *Held) bool { return h.Table.Identity() == t.Identity() })
+		if of.tables[t] = (&Held{Table: t, why: why}); same >= 0 {
+			of.tables[t] = held[same]
+		}
+		of.named = append(of.named, of.tables[t])
+	}
+	return of
+}
+
 // All returns the tables of the definitions in use, by name.
 func (s *Set) All() []*Held {
 	s.mu.RLock()

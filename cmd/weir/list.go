@@ -15,7 +15,6 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/lists"
-	"github.com/weir-stream/weir/pipeline/follow"
 )
 
 func newListCommand() *cobra.Command {
@@ -126,17 +125,9 @@ func newListShowCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, done, err := connect.Log(cfg)
+			contents, err := readTable(cmd.Context(), cfg, list, false, cmd.ErrOrStderr())
 			if err != nil {
 				return err
-			}
-			defer done()
-			contents, bad, err := follow.Read(cmd.Context(), log, list)
-			if err != nil {
-				return err
-			}
-			if bad != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "some records cannot be read, the first: %v\n", bad)
 			}
 			entries := lists.Entries(contents, list, time.Now(), args[1:])
 			if asJSON {

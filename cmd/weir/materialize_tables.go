@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -51,19 +52,25 @@ func (o *materializeOptions) readTable(ctx context.Context, cfg *config.Config, 
 	switch {
 	case file != "":
 		return tables.ReadFile(ctx, t, file, true)
-	case t.File != "":
-		return tables.ReadFile(ctx, t, t.File, true)
-	case !o.fromTopics:
+	case t.File == "" && !o.fromTopics:
 		return nil, fmt.Errorf("the rows of table %s are in topic %s: add --table %s=FILE", t.Name, t.Rows.Topic, t.Name)
+	}
+	return readTable(ctx, cfg, t, true, o.screen)
+}
+
+// readTable reads a table, of a history all versions of its rows.
+func readTable(ctx context.Context, cfg *config.Config, t *features.Table, history bool, screen io.Writer) (*tables.Contents, error) {
+	if t.File != "" {
+		return tables.ReadFile(ctx, t, t.File, history)
 	}
 	log, done, err := connect.Log(cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	c, bad, err := follow.Read(ctx, log, t)
+	c, bad, err := follow.Read(ctx, log, t, history)
 	if bad != nil {
-		fmt.Fprintf(o.screen, "table %s lacks rows, such as %v\n", t.Name, bad)
+		fmt.Fprintf(screen, "table %s lacks rows, such as %v\n", t.Name, bad)
 	}
 	return c, err
 }

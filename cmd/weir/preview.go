@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/preview"
+	"github.com/weir-stream/weir/tables"
 )
 
 func newPreviewCommand() *cobra.Command {
@@ -61,7 +63,7 @@ counts only a part of it, and the report says so.`,
 			Registry: registry, Features: asked, Since: from.UnixMilli(), Now: now.UnixMilli(), MaxRecords: records,
 			MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Examples: examples,
 		}
-		report, err := runPreview(ctx, cfg, p)
+		report, err := runPreview(ctx, cfg, p, cmd.ErrOrStderr())
 		switch {
 		case ctx.Err() != nil && cmd.Context().Err() == nil:
 			return fmt.Errorf("not done within %s (--timeout): %w", timeout, err)
@@ -99,9 +101,18 @@ func featuresNamed(registry *features.Registry, names []string) (found []*featur
 	return found, nil
 }
 
-// runPreview opens the topics that the features need.
-func runPreview(ctx context.Context, cfg *config.Config, p preview.Config) (*preview.Report, error) {
-	logs, closeLogs, err := openTopics(ctx, cfg, features.TopicsOf(p.Features), p.Since, nil)
+// runPreview reads the tables and opens the topics that the features need.
+func runPreview(ctx context.Context, cfg *config.Config, p preview.Config, screen io.Writer) (*preview.Report, error) {
+	var rows []*tables.Contents
+	for _, t := range features.TablesOf(p.Features) {
+		c, err := readTable(ctx, cfg, t, false, screen)
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		}
+		rows = append(rows, c)
+	}
+	p.Tables = tables.Fixed(rows...)
+	logs, closeLogs, err := openTopics(ctx, cfg, preview.Topics(p.Registry, p.Features), p.Since, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
@@ -139,4 +143,75 @@ features:
 	if _, err := weir(t, "preview", "--features", definitions, "--kafka.brokers", broker, "--timeout", "20s"); err == nil || message(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// A preview reads the tables and lists that features look up.
+func TestPreviewOfTables(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	definitions := writeFile(t, dir, "features.yaml", `
+streams:
+  pay: {topic: pay, timestamp: at, fields: {user: string}}
+tables:
+  account: {file: accounts.csv, key: id, fields: {level: int}}
+  gone: {file: gone.csv, key: user, fields: {v: int}}
+lists:
+  blocked: {topic: lists, max_rows: 1}
+features:
+  level: {expr: account.level, by: user}
+  blocked_user: {expr: user in blocked}
+  v: {expr: gone.v}
+`)
+	writeFile(t, dir, "accounts.csv", "id,level\nu1,7\n")
+	flags, _ := servers(t, map[string]int{"pay": 1, "lists": 1, "weir.dead-letters": 1})
+	flags[1] = definitions
+	broker := flags[7]
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, user := range []string{"u1", "u2"} {
+		at := time.Now().Add(-time.Minute)
+		r := &kgo.Record{Topic: "pay", Timestamp: at, Value: fmt.Appendf(nil, `{"at":%d,"user":%q}`, at.UnixMilli(), user)}
+		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings := []string{"--features", definitions, "--kafka.brokers", broker}
+	for _, why := range []string{"first", "second"} { // what was said before is no row
+		if _, err := weir(t, append([]string{"list", "add", "blocked", "u2", "--why", why}, settings...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := weir(t, append([]string{"list", "show", "blocked"}, settings...)...); err != nil || !strings.Contains(out, "second") {
+		t.Errorf("error %v, the list:\n%s", err, out)
+	}
+	out, err := weir(t, append([]string{"preview", "level", "blocked_user"}, settings...)...)
+	for _, want := range []string{"2 records since", "user=u1: 7 (", "user=u2: null (", "user=u1: false (", "user=u2: true ("} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("error %v, want %q in\n%s", err, want, out)
+		}
+	}
+	want := "weir: table gone: open " + dir + "/gone.csv: no such file or directory"
+	if _, err := weir(t, append([]string{"preview"}, settings...)...); message(err) != want {
+		t.Errorf("got  %v\nwant %s", message(err), want)
+	}
+	// A server takes the tables that it has.
+	base := start(t, append([]string{"run"}, flags...)...).address(t)
+	draft, err := json.Marshal(map[string]string{"text": "lists: {mine: {topic: lists}}\nfeatures:\n  x: {expr: user in blocked}\n  y: {expr: user in mine}\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the preview of a server", func() (bool, string) {
+		answer, err := http.Post(base+"/v1/preview", "application/json", bytes.NewReader(draft))
+		if err != nil {
+			return false, err.Error()
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		body := string(text)
+		return err == nil && strings.Contains(body, `{"entity":"user=u2","events":1,"answer":{"value":true,`) &&
+			strings.Contains(body, `"note":"table mine cannot answer: no definition in use has it as it is here; weir preview reads it with your own access"`), body
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
@@ -18,11 +19,12 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// Config configures a preview. All fields are required.
+// Config configures a preview. All fields are required, except that features that look up no rows need no tables.
 type Config struct {
 	Registry *features.Registry
 	Features []*features.Feature
-	Logs     []Log // the partitions of all topics that the features need
+	Logs     []Log        // the partitions of all Topics
+	Tables   query.Tables // of which features look up rows
 	// Since is the moment from which the logs are read, and Now the moment of the questions, in ms.
 	Since, Now int64
 	// MaxRecords bounds the number of records read: the newest ones, but at least one of each log. Their events are
@@ -108,9 +110,49 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return &p.report, p.ask(ctx)
 }
 
-func (p *preview) populationOf(f *features.Feature) *population {
+// Topics returns the topics that a preview of features reads, sorted: those of the events that they need, and those of the events in
+// which their entities are seen.
+func Topics(r *features.Registry, list []*features.Feature) []string {
+	topics := features.TopicsOf(list)
+	for _, f := range list {
+		for s := range seenIn(r, f) {
+			topics = append(topics, s.Topics()...)
+		}
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
+// seenIn returns the streams in whose events the entities of a feature are seen: those whose events change its answers and, if none
+// of these has all keys, as where one is the key of a table, all that have them.
+func seenIn(r *features.Registry, f *features.Feature) map[*record.Stream]bool {
 	streams := map[*record.Stream]bool{}
 	feeding(f, streams)
+	for s := range streams {
+		if hasKeys(s, f) {
+			return streams
+		}
+	}
+	for _, s := range r.Streams {
+		if hasKeys(s, f) {
+			streams[s] = true
+		}
+	}
+	return streams
+}
+
+// hasKeys reports whether events of a stream have all keys of a feature.
+func hasKeys(s *record.Stream, f *features.Feature) bool {
+	for i, key := range f.By {
+		if at := s.FieldIndex(key); at < 0 || s.Fields[at].Type != f.ByTypes[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *preview) populationOf(f *features.Feature) *population {
+	streams := seenIn(p.Registry, f)
 	at := slices.IndexFunc(p.populations, func(pop *population) bool { return slices.Equal(pop.by, f.By) && maps.Equal(pop.streams, streams) })
 	if at < 0 {
 		at = len(p.populations)
@@ -286,6 +328,7 @@ func (p *preview) note(events []record.Event) {
 // ask asks all features.
 func (p *preview) ask(ctx context.Context) error {
 	var reading query.Reading
+	reading.SetTables(p.Tables)
 	costs := cost.Explain(p.Registry)
 	topics := features.TopicsOf(p.Features)
 	for _, s := range costs.Streams {
@@ -300,8 +343,7 @@ func (p *preview) ask(ctx context.Context) error {
 		if u := p.uses[i]; u != nil {
 			shown.Used = &u.counts
 		}
-		if f.Membership() == aggregate.MembersRequired {
-			shown.Note = "it is asked about members: ask it of a server, or in a test"
+		if shown.Note = p.unasked(f, pop); shown.Note != "" {
 			p.report.Features = append(p.report.Features, *shown)
 			continue
 		}
@@ -331,6 +373,22 @@ func (p *preview) ask(ctx context.Context) error {
 		p.report.Features = append(p.report.Features, *shown)
 	}
 	return nil
+}
+
+// unasked says why a feature cannot be asked; empty if it can be.
+func (p *preview) unasked(f *features.Feature, pop *population) string {
+	if f.Membership() == aggregate.MembersRequired {
+		return "it is asked about members: ask it of a server, or in a test"
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(pop.streams)), func(s *record.Stream) bool { return hasKeys(s, f) }) {
+		return "no stream has a field for each of its keys, " + strings.Join(f.By, " and ") + ": ask it of a server, or in a test"
+	}
+	for _, t := range f.Tables() {
+		if _, err := p.Tables.Find(t, "", p.Now); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // chunk is how many entities one reading asks about.

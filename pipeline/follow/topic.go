@@ -66,13 +66,14 @@ func (t *topic) follow(ctx context.Context) {
 	}
 }
 
-// Read reads all versions of the rows of a table that its topic has now. Bad is the first record that could not be read, so that
-// its row is missing.
-func Read(ctx context.Context, cfg scan.Config, of *features.Table) (c *tables.Contents, bad, err error) {
+// Read reads the rows of a table that its topic has now; of a history all versions. Bad is the first record that could not be read,
+// so that its row is missing.
+func Read(ctx context.Context, cfg scan.Config, of *features.Table, history bool) (c *tables.Contents, bad, err error) {
 	t := &topic{Held: &tables.Held{Table: of}, scanner: scan.New(cfg)}
 	defer t.scanner.Close()
-	t.begin()
-	t.contents.KeepAll()
+	if t.begin(); history {
+		t.contents.KeepAll()
+	}
 	ranges, err := t.ends(ctx)
 	if err == nil {
 		err = t.read(ctx, ranges)

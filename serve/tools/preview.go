@@ -133,7 +133,7 @@ func (t *Tools) preview(ctx context.Context, d *draft, p *Preview) *reply.Error 
 		f, _ := registry.Feature(name)
 		list = append(list, f)
 	}
-	if topic := foreignTopic(served, list); topic != "" {
+	if topic := foreignTopic(served, registry, list); topic != "" {
 		p.NoPreview = "no definition in use reads the topic " + topic + "; weir preview reads it with your own access to Kafka"
 		return nil
 	}
@@ -141,10 +141,10 @@ func (t *Tools) preview(ctx context.Context, d *draft, p *Preview) *reply.Error 
 	return nil
 }
 
-// foreignTopic returns a topic that features need and the definitions in use do not read; empty if there is none. The
+// foreignTopic returns a topic that a preview of features reads and the definitions in use do not read; empty if there is none. The
 // process may have access to more topics than the author, such as those of others.
-func foreignTopic(served *features.Registry, list []*features.Feature) string {
-	for _, topic := range features.TopicsOf(list) {
+func foreignTopic(served, r *features.Registry, list []*features.Feature) string {
+	for _, topic := range preview.Topics(r, list) {
 		if !slices.Contains(served.Topics(), topic) {
 			return topic
 		}

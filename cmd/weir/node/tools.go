@@ -49,7 +49,7 @@ func (n *Node) tools() tools.Config {
 }
 
 func (n *Node) preview(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
-	partitions, err := lag.Partitions(ctx, n.kafka, features.TopicsOf(list))
+	partitions, err := lag.Partitions(ctx, n.kafka, preview.Topics(r, list))
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,7 @@ func (n *Node) preview(ctx context.Context, r *features.Registry, list []*featur
 	cfg := preview.Config{
 		Registry: r, Features: list, Since: since.UnixMilli(), Now: time.Now().UnixMilli(), MaxRecords: previewRecords, MaxBytes: previewBytes,
 		MaxRecordBytes: n.applying.MaxRecordBytes, Examples: previewExamples,
+		Tables: n.tables.For(features.TablesOf(list), errors.New("no definition in use has it as it is here; weir preview reads it with your own access")),
 	}
 	for _, l := range logs {
 		cfg.Logs = append(cfg.Logs, l)
