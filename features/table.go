@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -77,6 +78,8 @@ func (t *Table) Holds(r *Row, at int64) bool {
 type OfTable struct {
 	Table *Table
 	Field int // or Exists
+	// Event is the field that has the key, of an event in hand of the part's InHand. The part has no key then.
+	Event int
 }
 
 // Exists is the Field of an OfTable that asks whether there is a row.
@@ -90,8 +93,14 @@ func NewOfTable(t *Table, field int, by string) *Feature {
 	}
 	return &Feature{
 		Name: name, By: []string{by}, ByTypes: []value.Type{t.Rows.Fields[t.Key].Type},
-		Basis: &OfTable{t, field},
+		Basis: &OfTable{Table: t, Field: field},
 	}
+}
+
+// NewOfEvent makes the part event.FIELD in TABLE: whether there is a row whose key is what a field of the event in hand has.
+func NewOfEvent(t *Table, s *record.Stream, field int) *Feature {
+	name := expr.EventName + "." + s.Fields[field].Name + " in " + t.Name
+	return &Feature{Name: name, InHand: s, Basis: &OfTable{Table: t, Field: Exists, Event: field}}
 }
 
 // Parts returns none.
@@ -118,7 +127,10 @@ func (o *OfTable) fanOut() int                              { return 0 }
 func (o *OfTable) askedAbout(*Feature, []value.Value)       {} // it has no Membership
 func (o *OfTable) retain(*Feature) []state.Retained         { return nil }
 func (o *OfTable) meaning(f *Feature) string {
-	if o.Field == Exists {
+	switch {
+	case f.InHand != nil:
+		return "whether its " + f.InHand.Fields[o.Event].Name + " is in " + o.Table.Name
+	case o.Field == Exists:
 		return "whether " + f.By[0] + " is in " + o.Table.Name
 	}
 	return o.Table.Rows.Fields[o.Field].Name + " of the row of table " + o.Table.Name + " for " + f.By[0]

@@ -28,6 +28,7 @@ features:
   known: {expr: 'merchant.risk ?? "unknown"', by: shop}
   over: {expr: event.amount + paid > merchant.limit, stream: payment, by: shop}
   risky: {expr: country.risky, default: true}
+  at_known: {expr: event.shop in merchant and paid > 0, stream: payment}
 `)
 	row := func(key, value string) *record.Record {
 		return &record.Record{Partition: state.Partition{Topic: "merchants"}, Timestamp: noon.UnixMilli() - 5000, Key: []byte(key), Value: []byte(value)}
@@ -66,6 +67,10 @@ features:
 		{"over", "", `"over":{"value":null,"status":"NO_EVENT",`},
 		{"over", `,"event":{"stream":"payment","event":{"at":1532519999000,"user":"u1","shop":"m1","amount":10}}`, `"over":{"value":false,"status":"PRESENT",`},
 		{"over", `,"event":{"stream":"payment","event":{"at":1532519999000,"user":"u1","shop":"m1","amount":10.01}}`, `"over":{"value":true,"status":"PRESENT",`},
+		{"at_known", "", `"at_known":{"value":null,"status":"NO_EVENT",`},
+		{"at_known", `,"event":{"stream":"payment","event":{"at":1532519999000,"user":"u1","shop":"m2"}}`, `"at_known":{"value":true,"status":"PRESENT",`},
+		{"at_known", `,"event":{"stream":"payment","event":{"at":1532519999000,"user":"u1","shop":"m9"}}`, `"at_known":{"value":false,"status":"PRESENT",`},
+		{"at_known", `,"event":{"stream":"payment","event":{"at":1532519999000,"user":"u1","shop":"m9"}}`, `"table_lag_ms":1500,`},
 		{"risky", "", `"table_lag_ms":700,"results":[{"entity":{"user":"u1","shop":"m1","code":"XX"},"features":{"risky":{"value":true,"status":"NOT_FOUND",`},
 		{"paid", "", `{"at":1532520000000,"results":`},
 		{`risk","risky`, "", `"table_lag_ms":1500,`},

@@ -81,6 +81,11 @@ func (l *compiler) derived(n named) *features.Feature {
 		of.Default = l.defaultValue(d, of.Expr.Type())
 	}
 	of.Combine(f)
+	if len(of.Of) > 0 && len(f.By) == 0 {
+		in := of.Of[0].Basis.(*features.OfTable) // no other part is without a key
+		key := of.Event.Fields[in.Event].Name
+		l.report(w.location, "the event in hand alone decides, so nothing says whom to ask about: make its field the key, as in {expr: %s in %s}", key, in.Table.Name)
+	}
 	if len(f.Series) > maxReads {
 		l.report(w.location, "the feature reads %d series through its parts, more than %d", len(f.Series), maxReads)
 	}
@@ -173,11 +178,21 @@ func (n *derivedNames) Column(table, field string) (int, expr.Variable, error) {
 
 // Row implements expr.Names.
 func (n *derivedNames) Row(table, key string) (int, expr.Variable, error) {
+	return n.row(table, key, func() (*features.Feature, error) { return n.member(table, key) })
+}
+
+// RowOfEvent implements expr.Names.
+func (n *derivedNames) RowOfEvent(table, field string) (int, expr.Variable, error) {
+	return n.row(table, expr.EventName+"."+field, func() (*features.Feature, error) { return n.memberOfEvent(table, n.of.Event, field) })
+}
+
+// row adds the part `key in table`.
+func (n *derivedNames) row(table, key string, find func() (*features.Feature, error)) (int, expr.Variable, error) {
 	if _, isFeature := n.features[table]; isFeature && !n.IsTable(table) {
 		_, _, err := n.Feature(table)
 		return 0, expr.Variable{}, cmp.Or(err, errors.New("feature "+strconv.Quote(table)+" has one value"+afterIn))
 	}
-	return n.add(key+" in "+table, func() (*features.Feature, error) { return n.member(table, key) })
+	return n.add(key+" in "+table, find)
 }
 
 // IsTable implements expr.Names.

@@ -199,7 +199,7 @@ func (l *compiler) filter(w word, f *features.Feature) *expr.Expr {
 	var c *expr.Comparison
 	with := l.expr(w, func() (with *expr.Expr, err error) {
 		if c, err = expr.CompileComparison(w.text, f.Stream.Variables()); err != nil {
-			return nil, err
+			return nil, l.withHint(err, w.text)
 		}
 		return c.With, nil
 	})
@@ -305,10 +305,7 @@ func (l *compiler) fieldNamed(s *record.Stream, w word) int {
 func (l *compiler) where(s *record.Stream, w word) *expr.Expr {
 	e := l.expr(w, func() (*expr.Expr, error) {
 		e, err := expr.Compile(w.text, s.Variables(), value.Bool)
-		if hint := l.notOfTable(w.text); err != nil && hint != "" {
-			err = fmt.Errorf("%w%s", err, hint)
-		}
-		return e, err
+		return e, l.withHint(err, w.text)
 	})
 	if e == nil {
 		return nil
@@ -316,14 +313,27 @@ func (l *compiler) where(s *record.Stream, w word) *expr.Expr {
 	return l.once(s, e)
 }
 
-// tableField finds what may be a field of a table: a name before a dot that is followed by another name.
-var tableField = regexp.MustCompile(`\b([A-Za-z_][A-Za-z0-9_]*)\.[A-Za-z_]`)
+// withHint adds to the error of a filter what to do if the filter names a table.
+func (l *compiler) withHint(err error, text string) error {
+	if hint := l.notOfTable(text); err != nil && hint != "" {
+		return fmt.Errorf("%w%s", err, hint)
+	}
+	return err
+}
 
-// notOfTable says what to do if a text about an event names a field of a table.
+// ofTable finds where a table may be: after `in`, with a field of the event in hand before it or not, and before a dot.
+var ofTable = regexp.MustCompile(`\b(` + expr.EventName + `\.\w+\s+)?(?:not\s+)?in\s+(?:list\s*\(\s*)?([A-Za-z_]\w*)|\b([A-Za-z_]\w*)\.[A-Za-z_]`)
+
+// notOfTable says what to do if a text about an event names a table.
 func (l *compiler) notOfTable(text string) string {
-	for _, found := range tableField.FindAllStringSubmatch(text, -1) {
-		if _, is := l.tables.written[found[1]]; is {
-			return fmt.Sprintf("; an aggregation cannot read table %q: have its rows written into the events, see docs/tables.md, In aggregations", found[1])
+	for _, found := range ofTable.FindAllStringSubmatch(text, -1) {
+		table := found[2] + found[3]
+		switch _, is := l.tables.written[table]; {
+		case is && found[1] != "":
+			return fmt.Sprintf("; it would hold for all events of a window or for none: ask it in an expression over the feature, as in {expr: '%sin %s ? FEATURE : 0', stream: STREAM}",
+				found[1], table)
+		case is:
+			return fmt.Sprintf("; an aggregation cannot read table %q: have its rows written into the events, see docs/tables.md, In aggregations", table)
 		}
 	}
 	return ""

@@ -227,11 +227,36 @@ func (l *compiler) column(of, field string, by word) (*features.Feature, error) 
 // afterIn says what may stand after `in`.
 const afterIn = "; `in` takes a list of literals, a range, or the name of a list, of a table or of a feature with several values"
 
+// tableNamed finds a list or a table by its name after `in`.
+func (l *compiler) tableNamed(name string) (*features.Table, error) {
+	t, ok := l.streams.registry.Table(name)
+	if !ok {
+		return nil, errors.New(spelling.Unknown("list", name, slices.Collect(maps.Keys(l.tables.written))) + afterIn)
+	}
+	if !typesKnown(t.Rows.Fields) || t.Key < 0 {
+		return nil, expr.ErrReported
+	}
+	return t, nil
+}
+
+// memberOfEvent is member for the value of a field of the event in hand.
+func (l *compiler) memberOfEvent(table string, s *record.Stream, field string) (*features.Feature, error) {
+	t, err := l.tableNamed(table)
+	if err != nil {
+		return nil, err
+	}
+	i, key := s.FieldIndex(field), &t.Rows.Fields[t.Key]
+	if s.Fields[i].Type != key.Type {
+		return nil, fmt.Errorf("%s.%s is of type %s, and the key of %s of type %s", expr.EventName, field, s.Fields[i].Type, table, key.Type)
+	}
+	return features.NewOfEvent(t, s, i), nil
+}
+
 // member finds a list or a table of which a derived feature asks whether it has a row for a key.
 func (l *compiler) member(table, key string) (*features.Feature, error) {
-	t, ok := l.streams.registry.Table(table)
-	if !ok {
-		return nil, errors.New(spelling.Unknown("list", table, slices.Collect(maps.Keys(l.tables.written))) + afterIn)
+	t, err := l.tableNamed(table)
+	if err != nil {
+		return nil, err
 	}
 	if _, isFeature := l.features[key]; isFeature {
 		return nil, fmt.Errorf("%q is a feature, and `in %s` takes the name of a key of questions: of values of features it knows nothing", key, table)

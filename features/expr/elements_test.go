@@ -32,6 +32,10 @@ func (n named) Row(table, _ string) (int, Variable, error) {
 	return 0, Variable{}, fmt.Errorf("no table %s", table)
 }
 
+func (n named) RowOfEvent(table, _ string) (int, Variable, error) {
+	return 0, Variable{}, fmt.Errorf("no table %s", table)
+}
+
 func (n named) IsTable(string) bool { return false }
 
 // drawElement draws a value of a type: usual, equal, extreme and hostile ones, and nulls.

@@ -84,6 +84,8 @@ type Names interface {
 	Feature(name string) (int, Variable, error)
 	Column(table, field string) (int, Variable, error) // a field of a table
 	Row(table, key string) (int, Variable, error)      // whether a table has a row for a key
+	// RowOfEvent is Row for the value of a field of the event being scored.
+	RowOfEvent(table, field string) (int, Variable, error)
 	IsTable(name string) bool
 }
 

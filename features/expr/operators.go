@@ -317,12 +317,7 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 		if m, ok := c.manyBeside(name); ok {
 			return c.member(n, m)
 		}
-		key, ok := n.Left.(*ast.IdentifierNode)
-		if !ok {
-			return term{}, errorAt(n.Left, "`in` takes the name of a key before a list or a table, as in card_id in %s", name.Value)
-		}
-		i, of, err := c.names.Row(name.Value, key.Value)
-		return looked(n, i, of, err)
+		return c.row(n, name.Value)
 	}
 	x, err := c.compile(n.Left)
 	if err != nil {
@@ -361,6 +356,23 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 			return ok && order == 0
 		}))
 	}}, nil
+}
+
+// row compiles `key in table` and `event.field in table`.
+func (c *exprCompiler) row(n *ast.BinaryNode, table string) (term, error) {
+	if key, ok := n.Left.(*ast.IdentifierNode); ok {
+		i, of, err := c.names.Row(table, key.Value)
+		return looked(n, i, of, err)
+	}
+	path, ok := pathOf(n.Left)
+	if !ok || path[0] != EventName {
+		return term{}, errorAt(n.Left, "`in` takes the name of a key before a list or a table, as in card_id in %s, or a field of the event in hand", table)
+	}
+	if _, err := c.compile(n.Left); err != nil {
+		return term{}, err
+	}
+	i, of, err := c.names.RowOfEvent(table, path[1])
+	return looked(n, i, of, err)
 }
 
 // literals returns the values that x is compared with.

@@ -127,7 +127,9 @@ func (r *Reading) want(frame int, entity string) {
 		r.multiHops = append(r.multiHops, h)
 		r.addReads(&r.frames[h.list], entity)
 	case *features.OfTable:
-		r.lookUp(basis.Table, entity, fr.at)
+		if fr.InHand == nil { // else the event has the key
+			r.lookups = append(r.lookups, r.find(basis.Table, entity, fr.at))
+		}
 	default:
 		r.addReads(fr, entity)
 	}
@@ -218,6 +220,10 @@ func (r *Reading) answer(a *Answer, fr *frame, c *Completeness) {
 		r.multiHop++
 		r.secondHop(a, &r.multiHops[r.multiHop-1], c)
 	case *features.OfTable:
+		if fr.InHand != nil {
+			r.ofEvent(a, fr, basis)
+			return
+		}
 		r.lookup++
 		r.ofTable(a, fr, basis, r.lookups[r.lookup-1])
 	default:

@@ -6,6 +6,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Tables holds the rows of tables.
@@ -33,8 +34,8 @@ type lookup struct {
 	err error
 }
 
-// lookUp adds the row of a key to those that the wanted features need.
-func (r *Reading) lookUp(t *features.Table, key string, at int64) {
+// find looks the row of a key up, once in a reading.
+func (r *Reading) find(t *features.Table, key string, at int64) lookup {
 	of := rowOf{t, key, at}
 	found, ok := r.rows[of]
 	switch {
@@ -45,12 +46,25 @@ func (r *Reading) lookUp(t *features.Table, key string, at int64) {
 		found.row, found.err = r.tables.Find(t, key, at)
 	}
 	r.rows[of] = found
-	r.lookups = append(r.lookups, found)
+	return found
 }
 
 // ahead is how much later than the present, in milliseconds, a row may be because clocks differ. The present of an event that
 // is enriched long after it was written is the time of its record, and a row may be far later.
 const ahead = 5 * 60 * 1000
+
+// ofEvent answers whether there is a row whose key the event in hand has; with null if it has none.
+func (r *Reading) ofEvent(a *Answer, f *frame, of *features.OfTable) {
+	var found lookup
+	known := isOf(r.inHand, f.InHand) && !r.inHand.Values[of.Event].IsNull()
+	if known {
+		found = r.find(of.Table, string(state.AppendEntity(nil, true, r.inHand.Values[of.Event])), f.at)
+	}
+	r.ofTable(a, f, of, found)
+	if !known {
+		a.Value = value.Value{}
+	}
+}
 
 // ofTable answers with a field of a row, or whether there is a row.
 func (r *Reading) ofTable(a *Answer, f *frame, of *features.OfTable, found lookup) {

@@ -32,7 +32,7 @@ func newDerived(f *features.Feature, of *features.Derived) *derived {
 		name := part.Name
 		if _, ok := part.Basis.(*features.OfTable); ok {
 			name = fmt.Sprint("row_", i)
-			text = regexp.MustCompile(`\b`+regexp.QuoteMeta(part.Name)+`\b`).ReplaceAllString(text, name)
+			text = regexp.MustCompile(`(^|[^.\w])`+regexp.QuoteMeta(part.Name)+`\b`).ReplaceAllString(text, "${1}"+name)
 		}
 		fields = append(fields, expr.Variable{Name: name, Type: part.Type()})
 	}

@@ -313,7 +313,11 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.R
 		return d.answer(m, entity, at)
 	}
 	if of, ok := f.Basis.(*features.OfTable); ok {
-		return m.ofTable(of, entity, at)
+		key, known := m.keyOf(f, of, entity)
+		if !known {
+			return aggregate.Result{}
+		}
+		return m.ofTable(of, key, at)
 	}
 	return m.call(f, f.Call, entity, at)
 }

@@ -114,14 +114,29 @@ func (m *Model) ofTable(of *features.OfTable, key string, at int64) (r aggregate
 	return r
 }
 
+// keyOf returns the key of the row that a part looks up: that of its entity, or what the event in hand has; false for null.
+func (m *Model) keyOf(part *features.Feature, of *features.OfTable, entity string) (key string, known bool) {
+	if part.InHand == nil {
+		return entity, true
+	}
+	if !m.has(part.InHand) || m.InHand.Values[of.Event].IsNull() {
+		return "", false
+	}
+	return string(state.AppendEntity(nil, true, m.InHand.Values[of.Event])), true
+}
+
 // Younger reports whether a row that a feature reads is younger than the moment, in milliseconds, so that the row before is
 // no longer known.
 func (m *Model) Younger(f *features.Feature, entity string, at int64) bool {
 	switch basis := f.Basis.(type) {
 	case *features.OfTable:
-		row := m.tables[basis.Table].find(entity, at)
-		return row != nil && row.time > at
+		key, known := m.keyOf(f, basis, entity)
+		row := m.tables[basis.Table].find(key, at)
+		return known && row != nil && row.time > at
 	case *features.Derived:
+		if f.InHand != nil && !m.has(f.InHand) {
+			return false // there is no answer
+		}
 		for _, part := range basis.Of {
 			if m.Younger(part, m.derived[f.Name].entityOf(part, entity), at) {
 				return true

@@ -33,6 +33,8 @@ features:
   is_blocked: {expr: 'user in blocked or (level ?? 0) > 1'}
   why: {expr: blocked.why, by: user}
   hidden_why: {expr: 'ip in hidden ? hidden.why : nil', by: ip}
+  of_event: {expr: '(event.ip in list(hidden) ? 100 : 0) + (event.shop in merchant ? 10 : 0) + (event.user not in blocked ? 1 : 0) + 0 * spent', stream: pay, default: -1}
+  of_both: {expr: 'user in blocked or event.user in blocked', stream: pay}
 `
 
 // rows is a registry with tables, and a model that takes their records.
@@ -153,6 +155,21 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// inHand draws an event that is being scored, or none.
+func inHand(t *rapid.T, r *rows) *record.Event {
+	pay, _ := r.registry.Stream("pay")
+	e := &record.Event{Stream: pay, Values: make([]value.Value, len(pay.Fields))}
+	for field, texts := range [][]string{{"", "u1", "u2", "u3"}, {"", "s1", "s2", "s3"}, {"", "10.1.2.3", "11.1.1.1", "no"}} {
+		if text := rapid.SampledFrom(texts).Draw(t, pay.Fields[field].Name); text != "" {
+			e.Values[field] = value.Value{Type: value.String, Str: []byte(text)}
+		}
+	}
+	if rapid.IntRange(0, 9).Draw(t, "no event") == 0 {
+		return nil
+	}
+	return e
+}
+
 // What the tables of a process find equals the model, after random records.
 func TestTablesEqualModel(t *testing.T) {
 	statuses := map[query.Status]int{}
@@ -185,6 +202,7 @@ func TestTablesEqualModel(t *testing.T) {
 			}
 			for _, entity := range entities[strings.Join(f.By, " ")] {
 				at := rapid.Int64Range(0, 10).Draw(t, "asked at")
+				r.model.InHand = inHand(t, r)
 				var reading query.Reading
 				reading.Reset(10)
 				reading.SetTables(tables.Fixed(r.taken...))
@@ -192,16 +210,17 @@ func TestTablesEqualModel(t *testing.T) {
 				if err := reading.Read(context.Background(), memory.New()); err != nil {
 					t.Fatal(err)
 				}
+				reading.SetInHand(r.model.InHand)
 				var a query.Answer
 				reading.Next(&a)
 				statuses[a.Status]++
-				if got, want := inWords(a.Value, a.Status == query.NotFound, a.LaterEvents), r.answer(f.Name, entity, at); got != want {
+				if got, want := inWords(a.Value, a.Status == query.NotFound || a.Status == query.NoEvent, a.LaterEvents), r.answer(f.Name, entity, at); got != want {
 					t.Fatalf("%s of %s at %d is %q (%s), want %q", f.Name, entity, at, got, a.Status, want)
 				}
 			}
 		}
 	})
-	for _, s := range []query.Status{query.Present, query.NullValue, query.NotFound, query.LaterEvents} {
+	for _, s := range []query.Status{query.Present, query.NullValue, query.NotFound, query.LaterEvents, query.NoEvent} {
 		if statuses[s] == 0 {
 			t.Errorf("no answer was %s: %v", s, statuses)
 		}

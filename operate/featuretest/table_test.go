@@ -28,6 +28,7 @@ lists:
   blocked: {topic: weir.lists}
 features:
   in_list: {expr: user in blocked}
+  paid_by_blocked: {expr: 'event.user in blocked ? paid : 0', stream: pay}
   paid: SUM(1h, pay, amount, user)
   risk: {expr: merchant.risk}
   score: {expr: paid + merchant.twice, by: shop}
@@ -60,6 +61,10 @@ tests:
 		{"blocked: [{value: u, at: 2m, until: 4m}]", "at: 3m, entity: {user: u}, expect: {in_list: true}", "[]"},
 		{"blocked: [{value: u, at: 2m, until: 4m}]", "at: 4m, entity: {user: u}, expect: {in_list: false}", "[]"},
 		{"blocked: [{value: u, at: 2m}]", "at: 1m, entity: {user: u}, expect: {in_list: {value: false, status: NOT_FOUND}}", "[]"},
+		{"blocked: [{value: v, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {user: v}}, expect: {paid_by_blocked: 10}", "[]"},
+		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {user: v}}, expect: {paid_by_blocked: 0}", "[]"},
+		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {user: null}}, expect: {paid_by_blocked: 0}", "[]"},
+		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, expect: {paid_by_blocked: {value: null, status: NO_EVENT}}", "[]"},
 		{"", "at: 3m, entity: {id: m1}, expect: {risk: {value: null, status: NOT_FOUND}}", "[]"},
 		{"mercant: [{id: m1}]", "at: 3m, entity: {id: m1}, expect: {risk: low}", `FILE:5:14: unknown table "mercant"; did you mean "merchant"?`},
 		{"merchant: [{id: m1, risc: low}]", "at: 3m, entity: {id: m1}, expect: {risk: low}", `FILE:5:25: unknown field "risc" of table merchant; did you mean "risk"?`},
