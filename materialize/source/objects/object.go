@@ -67,12 +67,12 @@ func (o *Object) Close() error {
 }
 
 // get requests the bytes from one position to another, of the object as it was opened.
-func (o *Object) get(from, to int64) (io.ReadCloser, error) {
+func (o *Object) get(ctx context.Context, from, to int64) (io.ReadCloser, error) {
 	var options minio.GetObjectOptions
 	if err := errors.Join(options.SetRange(from, to-1), options.SetMatchETag(string(o.info.etag))); err != nil {
 		return nil, explain(err)
 	}
-	body, found, header, err := o.store.GetObject(o.ctx, o.bucket, o.key, options)
+	body, found, header, err := o.store.GetObject(ctx, o.bucket, o.key, options)
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -91,13 +91,17 @@ func (o *Object) get(from, to int64) (io.ReadCloser, error) {
 // maxBroken is how many connections in a row may break before they give a byte.
 const maxBroken = 4
 
+// patience is how long a connection may give nothing before it counts as broken.
+var patience = time.Minute
+
 // stretch reads the bytes of an object from one position to another. If a connection breaks, it goes on
 // with another from there.
 type stretch struct {
 	of      *Object
 	at, end int64
-	body    io.ReadCloser // nil if the next byte must be requested
-	broken  int           // connections in a row that gave no byte
+	body    io.ReadCloser      // nil if the next byte must be requested
+	cancel  context.CancelFunc // of the request of the body
+	broken  int                // connections in a row that gave no byte
 }
 
 func (s *stretch) Read(p []byte) (n int, err error) {
@@ -106,11 +110,18 @@ func (s *stretch) Read(p []byte) (n int, err error) {
 	}
 	for n == 0 && s.at < s.end {
 		if s.body == nil {
-			if s.body, err = s.of.get(s.at, s.end); err != nil {
+			var ctx context.Context
+			ctx, s.cancel = context.WithCancel(s.of.ctx)
+			if s.body, err = s.of.get(ctx, s.at, s.end); err != nil {
+				s.cancel()
 				return 0, err
 			}
 		}
+		silent := time.AfterFunc(patience, s.cancel)
 		n, err = s.body.Read(p[:min(int64(len(p)), s.end-s.at)])
+		if !silent.Stop() {
+			err = fmt.Errorf("nothing came for %s", patience)
+		}
 		if s.at += int64(n); n > 0 {
 			s.broken = 0
 		}
@@ -131,6 +142,7 @@ func (s *stretch) Read(p []byte) (n int, err error) {
 
 func (s *stretch) close() {
 	if s.body != nil {
+		s.cancel()
 		_ = s.body.Close()
 		s.body = nil
 	}

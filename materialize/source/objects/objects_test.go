@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/google/go-cmp/cmp"
@@ -140,6 +141,49 @@ func TestBrokenConnections(t *testing.T) {
 	const short = "the connection broke at byte 7 of 300007, 4 times in a row: EOF"
 	if _, err := o.ReadAt(part, 7); fmt.Sprint(err) != short || errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want %s", err, short)
+	}
+}
+
+// silent is a response that gives some bytes and then nothing, without an end.
+type silent struct {
+	http.ResponseWriter
+	left int
+	r    *http.Request
+}
+
+func (s *silent) Write(p []byte) (int, error) {
+	_, _ = s.ResponseWriter.Write(p[:s.left])
+	_ = http.NewResponseController(s.ResponseWriter).Flush()
+	<-s.r.Context().Done()
+	return s.left, s.r.Context().Err()
+}
+
+// A connection that gives nothing more is one that broke.
+func TestSilentConnections(t *testing.T) {
+	was := patience
+	t.Cleanup(func() { patience = was })
+	patience = 100 * time.Millisecond
+	b, want := objectstore.New(t), content(300)
+	o := open(t, b.Put(t, "a", want))
+	var mu sync.Mutex
+	requests := 0
+	b.Before(func(w http.ResponseWriter, r *http.Request, store http.Handler) {
+		mu.Lock()
+		requests++
+		first := requests == 1
+		mu.Unlock()
+		if first {
+			w = &silent{w, 100, r}
+		}
+		store.ServeHTTP(w, r)
+	})
+	if got, err := io.ReadAll(o); err != nil || !bytes.Equal(got, want) || requests < 2 {
+		t.Errorf("read %d of %d bytes in %d requests, error %v", len(got), len(want), requests, err)
+	}
+	b.Before(func(w http.ResponseWriter, r *http.Request, store http.Handler) { store.ServeHTTP(&silent{w, 0, r}, r) })
+	const broken = "the connection broke at byte 7 of 300, 4 times in a row: nothing came for 100ms"
+	if _, err := o.ReadAt(make([]byte, 300), 7); fmt.Sprint(err) != broken {
+		t.Errorf("got %v, want %s", err, broken)
 	}
 }
 
