@@ -88,8 +88,8 @@ func (e *Event) Clone() *Event {
 //	decimal    a number, or a string that holds one, with no more digits after
 //	           the point than its scale, but for zeros
 //	bool       true or false
-//	timestamp  what the field's TimeForm says; the first day of year 1 or 1900 and the last of
-//	           9999, in any zone, are null: programs write them where there is no time
+//	timestamp  what the field's TimeForm says; times up to the first day of 1900 and those of the last
+//	           of 9999, in any zone, are null: programs write them where there is no time
 //	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees, or as the field says
 //
 // A text without a type in its format is read as the type of the field: numbers in JSON's syntax, bools as true, false,

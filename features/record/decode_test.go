@@ -447,8 +447,8 @@ func TestRecordWithoutTime(t *testing.T) {
 // event cannot be used. Their neighbours are data.
 func TestPlaceholdersOfTimes(t *testing.T) {
 	for text, placeholder := range map[string]bool{
-		"0001-01-01T00:00:00Z": true, "0001-01-01T00:00:00-08:00": true, "0001-01-03T00:00:00Z": false,
-		"1900-01-01T00:00:00Z": true, "1900-01-01T00:00:00+08:00": true, "1900-01-01T00:00:00-12:00": true, "1899-12-30T23:59:59Z": false, "1900-01-03T00:00:00Z": false,
+		"0001-01-01T00:00:00Z": true, "0001-01-01T00:00:00-08:00": true, "1601-01-01T00:00:00Z": true, "1753-01-01T00:00:00Z": true,
+		"1900-01-01T00:00:00Z": true, "1900-01-01T00:00:00+08:00": true, "1900-01-01T00:00:00-12:00": true, "1899-12-30T00:00:00Z": true, "1900-01-03T00:00:00Z": false,
 		"9999-12-31T00:00:00Z": true, "9999-12-31T23:59:59.999Z": true, "9999-12-29T00:00:00Z": false,
 		"1970-01-01T00:00:00Z": false, "1969-12-31T00:00:00Z": false, "2026-01-31T00:00:00Z": false,
 	} {

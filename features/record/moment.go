@@ -142,16 +142,16 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 	}
 }
 
-// placeholder reports whether a timestamp is one that programs write where there is none: the first day of year 1 (the
-// zero time of Go and .NET) or of 1900, or the last day of 9999, in whatever zone.
+// placeholder reports whether a timestamp is one that programs write where there is none, in whatever zone: the zero times of Go and
+// .NET (year 1), of Windows (1601), of SQL Server (1753), of spreadsheets (the last days of 1899), and the first day of 1900 are all
+// before any event or birthday; the last day of 9999 stands for no end.
 func placeholder(ms int64) bool {
 	const (
 		in1900  = -25567 * dayMillis
 		lastDay = lastMoment - dayMillis + 1
 		zone    = 14 * 60 * 60 * 1000 // the farthest from UTC
 	)
-	near := func(day int64) bool { return day-zone <= ms && ms < day+dayMillis+zone }
-	return near(firstMoment) || near(in1900) || near(lastDay)
+	return ms < in1900+dayMillis+zone || ms >= lastDay-zone
 }
 
 // An event of the year 1970 in a record of 1990 or later has a timestamp in another unit, or none: today's milliseconds
