@@ -250,6 +250,35 @@ type answer struct {
 	Results []struct {
 		Features map[string]value
 	}
+	Pending []pendingOutcome
+}
+
+// pendingOutcome says what became of a pending event.
+type pendingOutcome struct {
+	Stream       string
+	Time         int64
+	Met          *int64
+	Deduplicated bool
+	Late         bool
+	Uncounted    bool
+}
+
+func (p *pendingOutcome) String() string {
+	text := fmt.Sprintf("the pending event of %s at %s ", p.Stream, spelling.Moment(p.Time))
+	switch {
+	case p.Uncounted:
+		return text + "counts nowhere: it is of another entity, or no feature selects it"
+	case p.Met != nil:
+		text += "is not counted again: its ID was met at " + spelling.Moment(*p.Met)
+	case p.Deduplicated:
+		text += "is counted, once even if it has already arrived"
+	default:
+		text += "is counted, twice if it has already arrived"
+	}
+	if p.Late {
+		text += "; it is too late for some features"
+	}
+	return text
 }
 
 // member is the answer about one member.
@@ -274,7 +303,7 @@ type value struct {
 	CompleteSince *int64 `json:"complete_since"`
 }
 
-// print writes one line for each feature.
+// print writes one line for each feature, and then one for each pending event.
 func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) error {
 	var entity []string
 	for _, key := range q.keys {
@@ -307,7 +336,13 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 			}
 		}
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for i := range a.Pending {
+		fmt.Fprintln(out, &a.Pending[i])
+	}
+	return nil
 }
 
 // longestCell is about how many bytes of a list the table shows.

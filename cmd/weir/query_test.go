@@ -130,6 +130,26 @@ device_id=d1  pages_seen "a b"  false  PRESENT     2018-07-19T00:00:00Z  2018-07
 	}
 }
 
+// What became of each pending event is said below the table.
+func TestQueryWithPendingEvents(t *testing.T) {
+	t.Parallel()
+	const outcomes = `{"stream":"tx","time":1532520000000,"deduplicated":false},{"stream":"tx","time":1532520000000,"deduplicated":true,"late":true},` +
+		`{"stream":"tx","time":1532520000000,"deduplicated":true,"met":1532516400000},{"stream":"tx","time":1532520000000,"deduplicated":true,"uncounted":true}`
+	address, _ := server(t, http.StatusOK, strings.Replace(answerOfAll, "{", `{"pending":[`+outcomes+`],`, 1))
+	got, err := run(t, "device_tx_7d", "device_id=d1", "--address", address, "--pending", `[{}, {}, {}, {}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const event = "the pending event of tx at 2018-07-25T12:00:00Z "
+	want := event + "is counted, twice if it has already arrived\n" +
+		event + "is counted, once even if it has already arrived; it is too late for some features\n" +
+		event + "is not counted again: its ID was met at 2018-07-25T11:00:00Z\n" +
+		event + "counts nowhere: it is of another entity, or no feature selects it\n"
+	if !strings.HasSuffix(got, "\n"+want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", got, want)
+	}
+}
+
 // What could not be read is not complete since anything.
 func TestQueryOfStateThatIsAway(t *testing.T) {
 	t.Parallel()

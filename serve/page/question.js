@@ -187,7 +187,9 @@ async function put() {
   }
 }
 
-const pendingNote = p => el('p', { class: 'note' }, `Counts a pending event of ${p.stream} at ${moment(p.time)}` +
+const pendingNote = p => el('p', { class: 'note' }, p.uncounted
+  ? `No answer counts the pending event of ${p.stream} at ${moment(p.time)}: it is of other entities than those asked about, or no feature selects it`
+  : `Counts a pending event of ${p.stream} at ${moment(p.time)}` +
   (p.late ? ', too late for some features' : '') +
   (p.met !== undefined ? `; not counted again, since its ID was met at ${moment(p.met)}`
     : p.deduplicated ? '; not counted twice if it has already arrived' : '; counted twice if it has already arrived'));
