@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/pipeline/scan"
@@ -62,7 +63,7 @@ func (t *topic) follow(ctx context.Context) {
 		default:
 			wait = again
 		}
-		t.follower.fail(t.Held, err)
+		t.follower.fail(t.Held, brokers.Plainly(err))
 	}
 }
 
