@@ -150,6 +150,17 @@ func (f *Feature) Tables() (list []*Table) {
 	return TablesOf(f.Parts())
 }
 
+// TableTopics returns the topics in which the rows of tables are, sorted.
+func TableTopics(tables []*Table) (topics []string) {
+	for _, t := range tables {
+		if t.File == "" {
+			topics = append(topics, t.Rows.Topic)
+		}
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
 // TablesOf returns the tables that features look up, each once.
 func TablesOf(all []*Feature) (list []*Table) {
 	for _, f := range all {

@@ -92,10 +92,10 @@ func (t *Topics) written(ctx context.Context, client *kafka.Client, f *Findings,
 	}
 }
 
-// names lists the topics that are read, those of enriched events, and that of dead letters.
+// names lists the topics that are read, those of enriched events, that of dead letters, and those of tables.
 func (t *Topics) names() (names []string) {
-	for _, name := range slices.Concat(t.Registry.Topics(), t.Registry.EnrichedTopics(), []string{t.DeadLetters}) {
-		if !slices.Contains(names, name) { // a stream may read enriched events
+	for _, name := range slices.Concat(t.Registry.Topics(), t.Registry.EnrichedTopics(), []string{t.DeadLetters}, features.TableTopics(t.Registry.Tables)) {
+		if !slices.Contains(names, name) { // a stream may read enriched events, or what is also a table
 			names = append(names, name)
 		}
 	}
@@ -134,6 +134,9 @@ func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Finding
 		f.add(Fail, subject, fmt.Sprintf("has no leader for %s (%s): they cannot be read or written", plural(len(lost), "partition"), strings.Join(lost, ", ")),
 			"start the brokers that have them: kafka-topics.sh --describe says which")
 	}
+	if slices.Contains(features.TableTopics(t.Registry.Tables), topic.Name) {
+		keepsRows(&f, subject, settings)
+	}
 	read := slices.Contains(t.Registry.Topics(), topic.Name)
 	if !read && topic.Name != t.DeadLetters {
 		return f // how enriched events are kept is for their readers to say
@@ -158,6 +161,17 @@ func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Finding
 			"raise kafka.max_record_bytes to it")
 	}
 	return f
+}
+
+// keepsRows checks that the topic of a table keeps the newest row of each key.
+func keepsRows(f *Findings, subject string, settings map[string]string) {
+	policy := settings["cleanup.policy"]
+	if strings.Contains(policy, "delete") && (number(settings["retention.ms"]) >= 0 || number(settings["retention.bytes"]) > 0) {
+		f.add(Warn, subject, fmt.Sprintf("cleanup.policy is %s: rows of tables are missing once retention has removed them", policy),
+			"set cleanup.policy=compact, or keep records forever")
+		return
+	}
+	f.ok(subject, "keeps the rows of tables")
 }
 
 // retention compares how long a topic keeps events with how far back it may be read again, after a restore of Redis and

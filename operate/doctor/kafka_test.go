@@ -123,6 +123,22 @@ func TestTopics(t *testing.T) {
 		t.Errorf("brokers: got %v", got)
 	}
 
+	look.Registry = defined.Registry(t, "tables: {merchant: {topic: "+topic+", key: id, fields: {risk: string}}}\n")
+	const forgets = ": rows of tables are missing once retention has removed them: set cleanup.policy=compact, or keep records forever"
+	for settings, want := range map[string]string{
+		"retention.ms 3600000":                               "WARN cleanup.policy is delete" + forgets,
+		"retention.ms -1 retention.bytes 1000":               "WARN cleanup.policy is delete" + forgets,
+		"retention.ms 3600000 cleanup.policy compact,delete": "WARN cleanup.policy is compact,delete" + forgets,
+		"retention.ms -1":                                    "OK keeps the rows of tables",
+		"retention.ms 3600000 cleanup.policy compact":        "OK keeps the rows of tables",
+	} {
+		set(topic, strings.Fields(settings)...)
+		testkit.Eventually(t, time.Minute, "a topic of a table", func() (bool, string) {
+			diff := cmp.Diff([]string{"OK 2 partitions", oneCopy, want}, lines(Kafka(t.Context(), client, look), "topic "+topic))
+			return diff == "", diff
+		})
+	}
+
 	look.DeadLetters = "no-such-topic"
 	if got := lines(Kafka(t.Context(), client, look), "topic no-such-topic"); len(got) != 1 ||
 		got[0] != "FAIL is missing: create it, or set kafka.create_topics; with ACLs, allow Describe on it" {
