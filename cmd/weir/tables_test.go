@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func TestRunWithTables(t *testing.T) {
 	base := p.address(t)
 	testkit.Eventually(t, patience, "waiting for the table", func() (bool, string) {
 		code, body := statusOf(t, base+"/readyz")
-		return code == http.StatusServiceUnavailable && strings.Contains(body, `"name":"tables","ready":false,"error":"waiting for table merchant: fetch: offsets of merchants/0: `), body
+		return code == http.StatusServiceUnavailable && strings.Contains(body, `"name":"tables","ready":false,"error":"waiting for table merchant: fetch: offsets of merchants/0: there is no such topic or partition: check the name, or create the topic"`), body
 	})
 	ask := func() string {
 		code, body := ask(t, "POST", base+"/v1/query", `{"features": ["merchant_risk"], "entities": [{"shop": "m1"}]}`)
@@ -118,5 +119,38 @@ func TestRunWithTables(t *testing.T) {
 		if code != http.StatusOK || !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
+	}
+}
+
+// A process needs the topics of the tables of which it looks up rows: to answer of all, to apply events of those in enriched ones.
+func TestCheckTopicsOfTables(t *testing.T) {
+	t.Parallel()
+	definitions := strings.Replace(tableDefinitions, "features:", "lists: {blocked: {topic: weir.lists}}\nfeatures:\n  blocked: {expr: shop in list(blocked)}", 1)
+	flags, _ := servers(t, map[string]int{"transactions": 1, "transactions.enriched": 1, "weir.dead-letters": 1})
+	flags[1] = writeFile(t, t.TempDir(), "features.yaml", definitions)
+	missing := func(topic string) string {
+		return fmt.Sprintf("FAIL  topic %-22s no topic %s: create it, or set kafka.create_topics; with ACLs, allow Describe on it\n", topic, topic)
+	}
+	for role, want := range map[string][]string{
+		"api": {missing("merchants"), missing("weir.lists")}, "processor": {missing("merchants")}, "processor,api": {missing("merchants"), missing("weir.lists")},
+	} {
+		out, err := weir(t, append([]string{"run", "--check", "--roles", role}, flags...)...)
+		var got []string
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, "FAIL  topic ") {
+				got = append(got, line)
+			}
+		}
+		if !slices.Equal(got, want) || err == nil {
+			t.Errorf("%s: error %v; got\n%s\nwant %q", role, err, out, want)
+		}
+		if (role == "api") == strings.Contains(out, "group weir") {
+			t.Errorf("%s: only processors join a group:\n%s", role, out)
+		}
+	}
+	p := start(t, append([]string{"run", "--kafka.create_topics", "--kafka.topic_replication", "1"}, flags...)...)
+	ready(t, p.address(t))
+	if out, _ := weir(t, append([]string{"run", "--check"}, flags...)...); !strings.Contains(out, "ok    topic weir.lists ") || strings.Contains(out, "FAIL  topic") {
+		t.Errorf("a topic was not created:\n%s", out)
 	}
 }

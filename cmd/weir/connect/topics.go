@@ -90,13 +90,18 @@ type TopicSettings struct {
 }
 
 // EnsureTopics creates missing topics, if the settings allow it; topics of enriched events get as
-// many partitions as their source.
+// many partitions as their source, and topics of tables are compacted. Without one of the latter it does not fail: only what
+// looks up the rows waits for it.
 func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSettings, r *features.Registry) error {
 	names, err := TopicNames(r, settings.DeadLetters)
 	if err != nil {
 		return err
 	}
-	found, err := FindTopics(ctx, client, names)
+	var ofTables []string
+	if settings.Create {
+		ofTables = slices.DeleteFunc(features.TableTopics(r.Tables), func(name string) bool { return slices.Contains(names, name) })
+	}
+	found, err := FindTopics(ctx, client, append(names, ofTables...))
 	missing, ok := errors.AsType[MissingTopicsError](err)
 	if !ok || !settings.Create {
 		return err
@@ -112,9 +117,11 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 		if partitions == 0 {
 			partitions = settings.Partitions
 		}
-		request.Topics = append(request.Topics, kafka.TopicConfig{
-			Topic: name, NumPartitions: partitions, ReplicationFactor: settings.Replication,
-		})
+		topic := kafka.TopicConfig{Topic: name, NumPartitions: partitions, ReplicationFactor: settings.Replication}
+		if slices.Contains(ofTables, name) {
+			topic.ConfigEntries = []kafka.ConfigEntry{{ConfigName: "cleanup.policy", ConfigValue: "compact"}}
+		}
+		request.Topics = append(request.Topics, topic)
 	}
 	made, err := client.CreateTopics(ctx, request)
 	if err != nil {

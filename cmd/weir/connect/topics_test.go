@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -11,6 +13,8 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/operate/topics"
 )
 
 // Dead letters must not be among events: each would be read, and become a dead letter again, without end.
@@ -26,6 +30,38 @@ streams:
 	}
 	if names, err := TopicNames(r, "dead"); err != nil || !slices.Equal(names, []string{"more", "payments", "weir.dead-letters", "dead"}) {
 		t.Errorf("got %v, %v", names, err)
+	}
+}
+
+// A missing topic of a table is created compacted, unless events are in it too; without create, nothing fails for lack of one.
+func TestEnsureTopicsOfTables(t *testing.T) {
+	r := defined.Registry(t, `
+streams: {payment: {topic: payments, timestamp: at, fields: {user: string}}}
+tables:
+  last: {topic: payments, key: user, fields: {at: int}}
+  merchant: {topic: merchants, key: id, fields: {risk: string}}
+lists: {blocked: {topic: weir.lists}}
+`)
+	client := &kafka.Client{Addr: kafka.TCP(kafkatest.Embedded(t, nil).ListenAddrs()...)}
+	want := "no topic payments, dead: create it, or set kafka.create_topics; with ACLs, allow Describe on it"
+	if err := EnsureTopics(t.Context(), client, TopicSettings{DeadLetters: "dead"}, r); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	for range 2 {
+		if err := EnsureTopics(t.Context(), client, TopicSettings{Create: true, DeadLetters: "dead", Partitions: 2, Replication: 1}, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := topics.Settings(t.Context(), client, []string{"dead", "merchants", "payments", "weir.lists"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := map[string]string{}
+	for name, settings := range found {
+		policies[name] = settings["cleanup.policy"]
+	}
+	if diff := cmp.Diff(map[string]string{"dead": "delete", "merchants": "compact", "payments": "delete", "weir.lists": "compact"}, policies); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,23 +186,17 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	if err != nil {
 		return nil, err
 	}
-	if err := createDemoTopics(ctx, client, append(topics, tableTopics(registry)...)); err != nil {
+	if err := createDemoTopics(ctx, client, topics); err != nil {
+		return nil, err
+	}
+	settings := connect.TopicSettings{Create: true, DeadLetters: cfg.Kafka.DeadLetterTopic, Partitions: demoPartitions, Replication: 1}
+	if err := connect.EnsureTopics(ctx, client, settings, registry); err != nil { // those of tables
 		return nil, err
 	}
 	d.writer = generate.NewKafkaWriter(client.Transport, cfg.Kafka.Brokers)
 	d.closes = append(d.closes, func() { _ = d.writer.Close() })
 	d.node, err = node.New(cfg, registry, node.Roles{Processor: true, API: true}, node.Build{Release: "demo"}, log)
 	return d, err
-}
-
-// tableTopics returns the topics of tables and lists that are not among events. Without them the demo would never be ready.
-func tableTopics(r *features.Registry) (topics []string) {
-	for _, t := range r.Tables {
-		if t.File == "" && !slices.Contains(topics, t.Rows.Topic) && !slices.Contains(r.Topics(), t.Rows.Topic) {
-			topics = append(topics, t.Rows.Topic)
-		}
-	}
-	return topics
 }
 
 func createDemoTopics(ctx context.Context, client *kafka.Client, topics []string) error {

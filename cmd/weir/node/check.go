@@ -69,8 +69,8 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 		list.ok("features", "%s", say.Summary(registry))
 	}
 	checkAccess(ctx, list, cfg.API)
+	checkKafka(ctx, list, cfg, registry, roles)
 	if roles.Processor {
-		checkKafka(ctx, list, cfg, registry)
 		if found, err := connect.CheckSchemas(ctx, cfg, registry); err != nil {
 			list.fail("schema registry", err)
 		} else {
@@ -104,16 +104,25 @@ func checkAccess(ctx context.Context, list *checkList, cfg config.API) {
 	}
 }
 
-// checkKafka checks the brokers, the consumer group and the topics.
-func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, registry *features.Registry) {
+// checkKafka checks the brokers, the consumer group and the topics. Without topics of tables, an API does not need Kafka.
+func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, registry *features.Registry, roles Roles) {
+	names := features.TableTopics(lookedUp(registry, roles.API))
+	if roles.Processor {
+		events, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic)
+		if err != nil {
+			list.fail("topics", err)
+			return
+		}
+		names = append(names, events...)
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	if len(names) == 0 {
+		return
+	}
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		list.fail("kafka", err)
-		return
-	}
-	names, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic)
-	if err != nil {
-		list.fail("topics", err)
 		return
 	}
 	found, err := connect.FindTopics(ctx, client, names)
@@ -123,17 +132,21 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 		return
 	}
 	list.ok("kafka", "%s", spelling.Counted(len(found.Brokers), "broker"))
-	if err := group.MayJoin(ctx, client.Transport, client.Addr, cfg.Kafka.Group); err != nil {
-		list.fail("group "+cfg.Kafka.Group, brokers.Plainly(err))
-	} else {
-		list.ok("group "+cfg.Kafka.Group, "may be joined")
+	if roles.Processor {
+		if err := group.MayJoin(ctx, client.Transport, client.Addr, cfg.Kafka.Group); err != nil {
+			list.fail("group "+cfg.Kafka.Group, brokers.Plainly(err))
+		} else {
+			list.ok("group "+cfg.Kafka.Group, "may be joined")
+		}
 	}
 	for _, topic := range found.Topics {
 		if topic.Error == nil {
 			list.ok("topic "+topic.Name, "%s", spelling.Counted(len(topic.Partitions), "partition"))
 		}
 	}
-	checkWriting(ctx, list, client, found, append(registry.EnrichedTopics(), cfg.Kafka.DeadLetterTopic))
+	if roles.Processor {
+		checkWriting(ctx, list, client, found, append(registry.EnrichedTopics(), cfg.Kafka.DeadLetterTopic))
+	}
 	for _, name := range missing {
 		if cfg.Kafka.CreateTopics {
 			list.warn("topic "+name, "is missing; weir run will create it")

@@ -93,7 +93,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	n.tables = follow.New(follow.Config{Kafka: n.tableLog, Log: log})
 	metrics.MustRegister(n.tables)
 	n.answers = roles.API
-	n.takeTables(registry)
+	n.tables.Take(lookedUp(registry, n.answers))
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
 	// A namespace with another layout is as unusable as an unreachable store.
 	checks := []status.Check{{Name: strings.ToLower(n.store.Name()), Check: n.store.Ready}}
@@ -215,7 +215,7 @@ var errNoStreams = errors.New("no stream is defined")
 // wait for it, and process no other.
 func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	if n.processor == nil {
-		n.takeTables(r)
+		n.tables.Take(lookedUp(r, n.answers))
 		return nil
 	}
 	if len(r.Streams) == 0 {
@@ -224,7 +224,7 @@ func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	if err := connect.EnsureTopics(ctx, n.kafka, n.topics, r); err != nil {
 		return err
 	}
-	n.takeTables(r)
+	n.tables.Take(lookedUp(r, n.answers))
 	n.processor.Reload(r)
 	return nil
 }

@@ -12,17 +12,16 @@ import (
 // tableLagging is how old a table may be before /readyz warns of it.
 const tableLagging = 30 * time.Second
 
-// takeTables replaces the tables by those of which the process looks up rows.
-func (n *Node) takeTables(r *features.Registry) {
-	if n.answers {
-		n.tables.Take(r.Tables)
-		return
+// lookedUp returns the tables of which a process looks up rows. One that does not answer questions only enriches events.
+func lookedUp(r *features.Registry, answers bool) []*features.Table {
+	if answers {
+		return r.Tables
 	}
 	var enriching []*features.Feature
 	for _, e := range r.Enrichments {
 		enriching = append(enriching, e.Service.Features...)
 	}
-	n.tables.Take(features.TablesOf(enriching))
+	return features.TablesOf(enriching)
 }
 
 // tablesReady returns which tables the process waits for. Once it has had all of them, one that is new, too large or not up to
