@@ -23,6 +23,8 @@ type Selection struct {
 	Service string
 	Names   []string
 	Lists   bool // the output supports lists
+	// HasRows reports whether the rows of a table are given; nil for those of every one.
+	HasRows func(*features.Table) bool
 	Quality bool // with columns about the quality of each value
 
 	// LeftOut is set by Columns if all features are wanted: why each of the others cannot be computed.
@@ -159,6 +161,11 @@ func (s *Selection) can(f *features.Feature) error {
 	for _, stream := range streamsOf(f) {
 		if !slices.Contains(s.Inputs, stream) {
 			return fmt.Errorf("feature %q reads events of stream %s, which has no input; add --input %s=FILE", f.Name, stream.Name, stream.Name)
+		}
+	}
+	for _, t := range f.Tables() {
+		if s.HasRows != nil && !s.HasRows(t) {
+			return fmt.Errorf("feature %q looks up rows of table %s, which are in topic %s; add --table %s=FILE", f.Name, t.Name, t.Rows.Topic, t.Name)
 		}
 	}
 	if !s.Lists && listed(f) {

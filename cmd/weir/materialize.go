@@ -212,9 +212,14 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 			return nil, err
 		}
 	}
+	files, err := o.tableFiles()
+	if err != nil {
+		return nil, fmt.Errorf("--table: %w", err)
+	}
 	s := materialize.Selection{
 		Registry: registry, Inputs: streams, Stream: r.Stream, Spine: r.Spine,
 		Service: o.service, Names: o.columns, Lists: o.format() == source.Parquet, Quality: o.quality,
+		HasRows: func(t *features.Table) bool { return t.File != "" || o.fromTopics || files[t.Name] != "" },
 	}
 	if r.Columns, err = s.Columns(); err != nil {
 		return nil, fmt.Errorf("%s: %w", cmp.Or(o.why(), "--input"), err)
@@ -225,7 +230,7 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 			return nil, fmt.Errorf("--from-topics: %w", err)
 		}
 	}
-	if r.Tables, err = o.tablesOf(ctx, cfg, r); err != nil {
+	if r.Tables, err = o.tablesOf(ctx, cfg, r, files); err != nil {
 		return nil, fmt.Errorf("--table: %w", err)
 	}
 	return r, nil

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-stream/weir/tables"
 )
 
-// tablesOf reads the tables that the columns need.
-func (o *materializeOptions) tablesOf(ctx context.Context, cfg *config.Config, r *materialize.Replay) (query.Tables, error) {
+// tableFiles returns the files with rows of tables, by their names.
+func (o *materializeOptions) tableFiles() (map[string]string, error) {
 	files := map[string]string{}
 	for _, given := range o.tables {
 		name, file, ok := strings.Cut(given, "=")
@@ -31,6 +31,11 @@ func (o *materializeOptions) tablesOf(ctx context.Context, cfg *config.Config, r
 		}
 		files[name] = file
 	}
+	return files, nil
+}
+
+// tablesOf reads the tables that the columns need.
+func (o *materializeOptions) tablesOf(ctx context.Context, cfg *config.Config, r *materialize.Replay, files map[string]string) (query.Tables, error) {
 	var all []*tables.Contents
 	var known []string
 	for _, t := range r.LookedUp() {
@@ -52,8 +57,6 @@ func (o *materializeOptions) readTable(ctx context.Context, cfg *config.Config, 
 	switch {
 	case file != "":
 		return tables.ReadFile(ctx, t, file, true)
-	case t.File == "" && !o.fromTopics:
-		return nil, fmt.Errorf("the rows of table %s are in topic %s: add --table %s=FILE", t.Name, t.Rows.Topic, t.Name)
 	}
 	return readTable(ctx, cfg, t, true, o.screen)
 }

@@ -43,7 +43,7 @@ features:
   with_row: {expr: event.shop in merchant and paid > 0, stream: pay}
 `)
 	const minute = 60_000
-	start := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC).UnixMilli()
+	first := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC).UnixMilli()
 	var events, rows strings.Builder
 	broker := kafkatest.Embedded(t, map[string]int{"pay": 1, "merchants": 2}).ListenAddrs()[0]
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
@@ -53,7 +53,7 @@ features:
 	defer client.Close()
 	send := func(topic string, at int, key, value string) {
 		t.Helper()
-		r := &kgo.Record{Topic: topic, Key: []byte(key), Timestamp: time.UnixMilli(start + int64(at*minute))}
+		r := &kgo.Record{Topic: topic, Key: []byte(key), Timestamp: time.UnixMilli(first + int64(at*minute))}
 		if value != "" {
 			r.Value = []byte(value)
 		}
@@ -63,7 +63,7 @@ features:
 	}
 	for at, shop := range []string{"m1", "m1", "m2", "m1", "m3"} {
 		code := []string{"CH", "XX"}[at%2]
-		event := fmt.Sprintf(`{"id":"e%d","at":%d,"user":"u1","shop":%q,"code":%q,"amount":10}`, at, start+int64(at*minute), shop, code)
+		event := fmt.Sprintf(`{"id":"e%d","at":%d,"user":"u1","shop":%q,"code":%q,"amount":10}`, at, first+int64(at*minute), shop, code)
 		events.WriteString(event + "\n")
 		send("pay", at, "u1", event)
 	}
@@ -71,12 +71,12 @@ features:
 		at         int
 		key, value string
 	}{{-9, "m1", `{"id":"m1","risk":"low","limit":15}`}, {1, "m1", `{"id":"m1","risk":"high","limit":15}`}, {3, "m2", `{"id":"m2","risk":"late"}`}, {-9, "m3", `{"id":"m3","risk":"gone"}`}} {
-		fmt.Fprintf(&rows, "{\"topic\":\"merchants\",\"key\":%q,\"timestamp\":%d,\"value\":%s}\n", row.key, start+int64(row.at*minute), row.value)
+		fmt.Fprintf(&rows, "{\"topic\":\"merchants\",\"key\":%q,\"timestamp\":%d,\"value\":%s}\n", row.key, first+int64(row.at*minute), row.value)
 		send("merchants", row.at, row.key, row.value)
 	}
 	const header = "id,at,user,shop,code,over,paid,risk,risky,with_row\n"
 	line := func(n int, rest string) string {
-		return fmt.Sprintf("e%d,%d,u1,%s\n", n, start+int64(n*minute), rest)
+		return fmt.Sprintf("e%d,%d,u1,%s\n", n, first+int64(n*minute), rest)
 	}
 	want := header + line(0, "m1,CH,false,10,low,false,true") + line(1, "m1,XX,true,20,high,true,true") + line(2, "m2,CH,false,30,,false,false") +
 		line(3, "m1,XX,true,40,high,true,true") + line(4, "m3,CH,false,50,gone,false,true")
@@ -95,11 +95,15 @@ features:
 	if want := strings.Replace(want, ",gone,false,true", ",,false,false", 1); err != nil || got != want {
 		t.Errorf("error %v; after a delete:\n%s", err, got)
 	}
+	p := start(t, append(args, "--input", eventsFile)...)
+	if err := p.wait(t); err != nil || !strings.HasPrefix(p.out.String(), "id,at,user,code,paid,risky\n") || strings.Count(p.err.String(), "left out: feature ") != 2 {
+		t.Errorf("without the rows of a table, what needs them is left out: error %v, output\n%s\n%s", err, p.out.String(), p.err.String())
+	}
 	for _, c := range []struct {
 		more []string
 		want string
 	}{
-		{nil, "weir: --table: the rows of table merchant are in topic merchants: add --table merchant=FILE"},
+		{[]string{"--columns", "paid,risk"}, `weir: --columns: feature "risk" looks up rows of table merchant, which are in topic merchants; add --table merchant=FILE`},
 		{[]string{"--table", "merchant"}, `weir: --table: "merchant" is not TABLE=FILE`},
 		{[]string{"--table", "merchant=a.csv", "--table", "merchant=b.csv"}, "weir: --table: table merchant is given twice"},
 		{[]string{"--table", "merchant=" + rowsFile, "--table", "mercant=b.csv"}, `weir: --table: no column looks up a row of table "mercant"; they look up merchant, country`},
