@@ -31,6 +31,7 @@ features:
   over: {expr: spent > merchant.limit, by: shop}
   level: {expr: account.level}
   is_blocked: {expr: 'user in blocked or (level ?? 0) > 1'}
+  is_free: {expr: user not in list(blocked)}
   why: {expr: blocked.why, by: user}
   hidden_why: {expr: 'ip in hidden ? hidden.why : nil', by: ip}
   of_event: {expr: '(event.ip in list(hidden) ? 100 : 0) + (event.shop in merchant ? 10 : 0) + (event.user not in blocked ? 1 : 0) + 0 * spent', stream: pay, default: -1}
@@ -139,6 +140,8 @@ func TestRows(t *testing.T) {
 	want("why", "u1", 19, "case 1")
 	want("why", "u1", 20, "nothing")
 	want("is_blocked", "u1", 9, "true younger")
+	want("is_free", "u1", 10, "false")
+	want("is_free", "u1", 20, "true nothing")
 	r.write("lists", 0, 30, "blocked/u1", `{"list":"blocked","value":"u1","removed":true}`)
 	want("is_blocked", "u1", 30, "false nothing")
 	r.write("lists", 0, 10, "hidden/10.0.0.0/8", `{"list":"hidden","value":"10.0.0.0/8","why":"wide"}`)
