@@ -251,7 +251,7 @@ func createTopics(b *testing.B, client *kafka.Client) {
 	// The events are older than the brokers' default retention.
 	forever := []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}}
 	request := &kafka.CreateTopicsRequest{}
-	for name, n := range map[string]int{transactions: partitions, logins: partitions, deadLetters: 1} {
+	for name, n := range map[string]int{transactions: partitions, logins: partitions, deadLetters: 1, "merchants": 1, "weir.lists": 1} {
 		request.Topics = append(request.Topics, kafka.TopicConfig{
 			Topic: name, NumPartitions: n, ReplicationFactor: 1, ConfigEntries: forever,
 		})

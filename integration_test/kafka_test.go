@@ -23,7 +23,9 @@ var ctx = context.Background()
 const deadLetters = "weir.dead-letters"
 
 // topics are the topics that the definitions of these tests read and write, with their partitions.
-var topics = map[string]int{generate.Transactions: 4, "transactions.enriched": 4, generate.Logins: 2, deadLetters: 1}
+var topics = map[string]int{
+	generate.Transactions: 4, "transactions.enriched": 4, generate.Logins: 2, deadLetters: 1, generate.Merchants: 1, generate.Lists: 1,
+}
 
 // createTopics creates the topics without retention: the tests' events are in the past.
 func createTopics(t testing.TB, broker *kafkatest.Broker) {

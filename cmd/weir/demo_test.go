@@ -84,28 +84,40 @@ func TestDemoAsksWithTheKeysOfItsService(t *testing.T) {
 	}
 }
 
-// The demo has the topics of lists, and follows the files of tables: what the tutorial blocks and looks up is answered.
+// The demo has the topics and the rows of the shipped tables, and follows files and lists: what the tutorial blocks and looks
+// up is answered, also what it adds while the demo runs.
 func TestDemoHasTheTutorialsTablesAndLists(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	written := heredocs(t, "../../docs/tutorial.md")
-	for _, name := range []string{"checkout.yaml", "merchants.csv"} {
-		writeFile(t, dir, name, written["my-features/"+name])
+	for _, name := range []string{"transactions.yaml", "tables.yaml"} {
+		writeFile(t, dir, name, readFile(t, filepath.Join(shipped, name)))
 	}
-	writeFile(t, dir, "transactions.yaml", readFile(t, shipped+"/transactions.yaml"))
 	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "1", "--features", dir)
 	p.shows(t, "all there is to ask for")
 	found := regexp.MustCompile(`(?s)Open (http://\S+) .*broker +(\S+) `).FindStringSubmatch(p.err.String())
 	if found == nil {
 		t.Fatalf("the demo does not print its addresses:\n%s", p.err.String())
 	}
+	answers := func(want string, question ...string) {
+		t.Helper()
+		testkit.Eventually(t, patience, want, func() (bool, string) {
+			out, err := weir(t, append([]string{"query", "--address", found[1]}, question...)...)
+			return err == nil && regexp.MustCompile("(?s)"+want).MatchString(out), fmt.Sprint(out, err)
+		})
+	}
+	answers(`merchant_risk +"high" .*card_blocked +true `, "merchant_risk", "card_blocked", "merchant_id=m00002", "card_id=c900002")
+	answers(`card_blocked +false `, "card_blocked", "card_id=c000017")
 	if _, err := weir(t, "list", "add", "blocked_cards", "c000017", "--why", "case 17", "--features", dir, "--kafka.brokers", found[2]); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, patience, "the card is blocked", func() (bool, string) {
-		out, err := weir(t, "query", "--address", found[1], "merchant_risk", "card_blocked", "merchant_id=m00002", "card_id=c000017")
-		return err == nil && regexp.MustCompile(`(?s)merchant_risk +"high" .*card_blocked +true `).MatchString(out), fmt.Sprint(out, err)
-	})
+	answers(`card_blocked +true `, "card_blocked", "card_id=c000017")
+	written := heredocs(t, "../../docs/tutorial.md")
+	for _, name := range []string{"customers.csv", "customers.yaml"} {
+		writeFile(t, dir, name, written["my-features/"+name])
+	}
+	answers(`user_tier +"gold" `, "user_tier", "user_id=u000001")
+	writeFile(t, dir, "more.yaml", "lists: {vips: {topic: more.lists}}\nfeatures: {vip: {expr: user_id in vips}}\n")
+	answers(`vip +false `, "vip", "user_id=u000001") // its topic was made
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Error(err)

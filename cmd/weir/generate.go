@@ -24,6 +24,7 @@ type generateOptions struct {
 	seed    uint64
 	rate    float64
 	live    bool
+	tables  bool
 }
 
 func newGenerateCommand() *cobra.Command {
@@ -49,6 +50,7 @@ timestamp that of its record.`,
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random events")
 	flags.Float64Var(&o.rate, "rate", 0, "events a second; 0 is as fast as they are accepted")
 	flags.BoolVar(&o.live, "live", false, "events happen when they are written, not from the start of 2026 on")
+	flags.BoolVar(&o.tables, "tables", false, "write the rows of the shipped tables first: merchants, and a blocked card")
 	cmd.MarkFlagsOneRequired("brokers", "config", "output")
 	cmd.MarkFlagsMutuallyExclusive("brokers", "output")
 	cmd.MarkFlagsMutuallyExclusive("config", "output")
@@ -85,7 +87,7 @@ func (o *generateOptions) generator() *generate.Generator {
 
 func (o *generateOptions) toLines(ctx context.Context, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
-	err := generate.Publish(ctx, o.generator(), o.events, o.rate, generate.ToLines(buffered))
+	err := o.publish(ctx, generate.ToLines(buffered))
 	return errors.Join(err, buffered.Flush())
 }
 
@@ -102,6 +104,19 @@ func (o *generateOptions) toKafka(ctx context.Context) error {
 		return err
 	}
 	writer := generate.NewKafkaWriter(transport, cfg.Kafka.Brokers)
-	err = generate.Publish(ctx, o.generator(), o.events, o.rate, generate.ToKafka(writer))
+	err = o.publish(ctx, generate.ToKafka(writer))
 	return errors.Join(err, writer.Close())
+}
+
+func (o *generateOptions) publish(ctx context.Context, write generate.Write) error {
+	if o.tables {
+		at := generate.Start
+		if o.live {
+			at = time.Now()
+		}
+		if err := write(ctx, generate.Rows(at)); err != nil {
+			return err
+		}
+	}
+	return generate.Publish(ctx, o.generator(), o.events, o.rate, write)
 }

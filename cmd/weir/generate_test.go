@@ -53,6 +53,40 @@ func TestGenerateLines(t *testing.T) {
 	}
 }
 
+// The rows of the shipped tables come before the events, each with a feature that finds it.
+func TestGenerateTables(t *testing.T) {
+	t.Parallel()
+	out, err := weir(t, "generate", "--output", "-", "--events", "1000", "--tables")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := weir(t, "generate", "--output", "-", "--events", "1000")
+	rows, ok := strings.CutSuffix(out, events)
+	if err != nil || !ok || events == "" {
+		t.Fatalf("error %v; the rows are not before the same events", err)
+	}
+	dir := t.TempDir()
+	merchants, blocked := "", ""
+	for line := range strings.Lines(rows) {
+		if strings.Contains(line, `"topic":"merchants"`) {
+			merchants += line
+		} else {
+			blocked += line
+		}
+	}
+	training := look(t, "", "materialize", "--features", shipped, "--stream", "transaction", "--input", writeFile(t, dir, "events.ndjson", events), "--output", "-",
+		"--columns", "merchant_id,merchant_risk,merchant_limit_exceeded,card_blocked",
+		"--table", "merchant="+writeFile(t, dir, "merchants.ndjson", merchants), "--table", "blocked_cards="+writeFile(t, dir, "blocked.ndjson", blocked))
+	for _, want := range []string{",m00001,low,false,false\n", ",m00002,high,true,false\n", ",m00005,medium,true,false\n", ",,,,false\n"} {
+		if !strings.Contains(training, want) {
+			t.Errorf("no row ends with %q:\n%.2000s", want, training)
+		}
+	}
+	if !strings.Contains(blocked, `"value":"c900002"`) {
+		t.Errorf("no card is blocked: %s", blocked)
+	}
+}
+
 func TestGenerateToKafka(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{generate.Logins: 2, generate.Transactions: 3})
@@ -106,7 +140,7 @@ func TestGenerateReportsAMissingTopic(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Embedded(t, nil)
 	_, err := weir(t, "generate", "--brokers", broker.ListenAddrs()[0], "--events", "10")
-	if err == nil || message(err) != "weir: write to the topics transactions and logins: there is no such topic or partition: check the name, or create the topic" {
+	if err == nil || message(err) != "weir: write to the topics logins, transactions: there is no such topic or partition: check the name, or create the topic" {
 		t.Errorf("got error %v, want that of an unknown topic", err)
 	}
 }

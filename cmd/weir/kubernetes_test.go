@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 )
 
@@ -357,6 +358,29 @@ func TestKubernetesScalesByTheLag(t *testing.T) {
 	slices.Sort(topics)
 	if !slices.Equal(topics, registry.Topics()) {
 		t.Errorf("the triggers watch the topics %v, want %v", topics, registry.Topics())
+	}
+}
+
+// Compose creates the topics of the shipped definitions, those of tables compacted.
+func TestComposeCreatesTopics(t *testing.T) {
+	t.Parallel()
+	registry, err := definition.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := strings.ReplaceAll(read(t, "../../docker-compose.yml"), "\\\n", " ")
+	var made [2][]string // others and compacted ones
+	for _, loop := range regexp.MustCompile(`(?s)for topic in ([\w. -]+); do.*?--create (.*?)done`).FindAllStringSubmatch(file, -1) {
+		i := 0
+		if strings.Contains(loop[2], "--config cleanup.policy=compact") {
+			i = 1
+		}
+		made[i] = append(made[i], strings.Fields(loop[1])...)
+	}
+	slices.Sort(made[0])
+	want := [2][]string{append(registry.Topics(), config.Default().Kafka.DeadLetterTopic), features.TableTopics(registry.Tables)}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -25,7 +25,8 @@ func servers(t *testing.T, topics map[string]int) (flags []string, redisAddress 
 	}, redis.Addr()
 }
 
-var allTopics = map[string]int{"logins": 2, "transactions": 2, "weir.dead-letters": 1}
+// allTopics are those of the shipped definitions, with their partitions.
+var allTopics = map[string]int{"logins": 2, "transactions": 2, "weir.dead-letters": 1, "merchants": 1, "weir.lists": 1}
 
 var listening = regexp.MustCompile(`listen=(\S+)`)
 
@@ -198,6 +199,7 @@ func TestCheckWithoutFindings(t *testing.T) {
 		`ok    kafka                        1 broker`,
 		`ok    group weir                   may be joined`,
 		`ok    topic logins                 2 partitions`,
+		`ok    topic merchants              1 partition`,
 		`ok    topic transactions           2 partitions`,
 		`ok    topic weir.dead-letters      1 partition`,
 		`ok    redis                        version \d+\.\d+\S*`,
@@ -218,7 +220,7 @@ func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := weir(t, "run", "--check", "--roles", "api", "--features", shipped, "--redis.addresses", server.Addr())
+	out, err := weir(t, "run", "--check", "--roles", "api", "--features", shipped+"/transactions.yaml", "--redis.addresses", server.Addr())
 	if err != nil {
 		t.Error(err)
 	}
@@ -231,7 +233,7 @@ func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 		}
 	}
 	if strings.Contains(out, "kafka") {
-		t.Errorf("the check of an API names Kafka:\n%s", out)
+		t.Errorf("the check of an API without tables in topics names Kafka:\n%s", out)
 	}
 }
 
@@ -283,7 +285,7 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"logins": 1})
 	out, err := weir(t, "run", "--check", "--features", shipped,
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", "127.0.0.1:1")
-	if want := "3 checks failed"; fmt.Sprint(err) != want {
+	if want := "5 checks failed"; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	for _, want := range []string{

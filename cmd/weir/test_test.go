@@ -34,8 +34,8 @@ func TestTutorialsTest(t *testing.T) {
 	}
 	written := heredocs(t, "../../docs/tutorial.md")
 	definition, tests := written["my-features/transactions.yaml"], written["my-features/merchants_test.yaml"]
-	checkout := written["my-features/checkout.yaml"]
-	if definition == "" || tests == "" || checkout == "" {
+	customers := written["my-features/customers.yaml"]
+	if definition == "" || tests == "" || customers == "" {
 		t.Fatalf("the tutorial writes %v, want two definitions and a test", written)
 	}
 	for _, name := range shipped {
@@ -46,21 +46,21 @@ func TestTutorialsTest(t *testing.T) {
 		writeFile(t, dir, filepath.Base(name), text)
 	}
 	writeFile(t, dir, "merchants_test.yaml", tests)
-	writeFile(t, dir, "checkout.yaml", checkout)
-	writeFile(t, dir, "checkout_test.yaml", written["my-features/checkout_test.yaml"])
+	writeFile(t, dir, "customers.yaml", customers)
+	writeFile(t, dir, "customers_test.yaml", written["my-features/customers_test.yaml"])
 	report := filepath.Join(t.TempDir(), "report.xml")
 	out, err := weir(t, "test", dir, "--junit", report)
-	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.Contains(out, "ok   a blocked card at a risky merchant\n") ||
-		!strings.HasSuffix(out, "14 tests, 0 failed, 53 values compared\n") || strings.Contains(out, "not asked about") {
-		t.Errorf("want 14 tests to pass: error %v, output\n%s", err, out)
+	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.Contains(out, "ok   tiers\n") ||
+		!strings.HasSuffix(out, "16 tests, 0 failed, 62 values compared\n") || strings.Contains(out, "not asked about") {
+		t.Errorf("want 16 tests to pass: error %v, output\n%s", err, out)
 	}
-	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="14" failures="0" errors="0">`) {
-		t.Errorf("the report does not count 14 tests:\n%s", got)
+	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="16" failures="0" errors="0">`) {
+		t.Errorf("the report does not count 16 tests:\n%s", got)
 	}
 
 	writeFile(t, dir, "transactions.yaml", strings.Replace(readFile(t, filepath.Join(dir, "transactions.yaml")), "COUNT_DISTINCT(1h, transaction, user_id, m", "COUNT_DISTINCT(5m, transaction, user_id, m", 1))
 	out, err = weir(t, "test", dir)
-	if err == nil || message(err) != "weir: 1 of 14 tests failed" || !strings.Contains(out, "FAIL a card at two merchants\n       merchants_test.yaml:10: user_merchants_1h of user_id=u1 at ") {
+	if err == nil || message(err) != "weir: 1 of 16 tests failed" || !strings.Contains(out, "FAIL a card at two merchants\n       merchants_test.yaml:10: user_merchants_1h of user_id=u1 at ") {
 		t.Errorf("want one test to fail: error %v, output\n%s", err, out)
 	}
 }

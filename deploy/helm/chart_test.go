@@ -76,17 +76,16 @@ serviceMonitor: {enabled: true, labels: {release: prometheus}, bearerTokenSecret
 
 // Weir accepts the settings and definitions that the chart writes.
 func TestSettingsAndDefinitions(t *testing.T) {
-	shipped, err := os.ReadFile("../../config/features/transactions.yaml")
-	if err != nil {
-		t.Fatal(err)
+	files := map[string]any{
+		"refunds.yml":    "streams: {refund: {topic: refunds, timestamp: at, format: {type: avro, framing: none, schema: refund.v1.avsc}, fields: {user: string}}}\n",
+		"refund.v1.avsc": `{"type": "record", "name": "Refund", "fields": [{"name": "at", "type": "long"}, {"name": "user", "type": "string"}]}`,
+	}
+	for name, text := range shipped(t) {
+		files[name] = text
 	}
 	values, err := yaml.Marshal(map[string]any{
-		"settings": map[string]any{"namespace": "fraud", "shards": 64, "kafka": map[string]any{"fetch": map[string]any{"max_bytes": "8MiB"}}},
-		"definitions": map[string]any{"files": map[string]any{
-			"transactions.yaml": string(shipped),
-			"refunds.yml":       "streams: {refund: {topic: refunds, timestamp: at, format: {type: avro, framing: none, schema: refund.v1.avsc}, fields: {user: string}}}\n",
-			"refund.v1.avsc":    `{"type": "record", "name": "Refund", "fields": [{"name": "at", "type": "long"}, {"name": "user", "type": "string"}]}`,
-		}},
+		"settings":    map[string]any{"namespace": "fraud", "shards": 64, "kafka": map[string]any{"fetch": map[string]any{"max_bytes": "8MiB"}}},
+		"definitions": map[string]any{"files": files},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +112,26 @@ func TestSettingsAndDefinitions(t *testing.T) {
 	for name, text := range mounted {
 		write(t, filepath.Join(features, name), text)
 	}
-	if r, err := definition.Load(features); err != nil || len(r.Topics()) != 2 {
+	if r, err := definition.Load(features); err != nil || len(r.Topics()) != 3 || len(r.Tables) != 2 {
 		t.Errorf("the chart's definitions: %v, %v", mounted, err)
 	}
+}
+
+// shipped returns the definitions that come with Weir, by the names of their files.
+func shipped(t *testing.T) map[string]string {
+	paths, err := filepath.Glob("../../config/features/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	files := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = string(text)
+	}
+	return files
 }
 
 // Nobody is answered without a token unless the values say so; metrics are for whom the network policy lets in.

@@ -270,8 +270,8 @@ func TestShippedDefinitions(t *testing.T) {
 			t.Errorf("%s has no description", f.Name)
 		}
 	}
-	if len(r.Features) != 21 {
-		t.Errorf("%d features, want 21", len(r.Features))
+	if len(r.Features) != 24 {
+		t.Errorf("%d features, want 24", len(r.Features))
 	}
 	// The page draws these; no rule engine asks for them.
 	used := map[string]bool{"device_user_ids_30d": true, "user_device_ids_30d": true}

@@ -15,10 +15,13 @@ const (
 	Logins       = "logins"
 )
 
+// Start is when the events begin, unless Options say otherwise.
+var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // Options describe the events. Shares are from 0 to 1.
 type Options struct {
 	Users   int           // number of users; 1,000 if 0
-	Start   time.Time     // time of the first event; the start of 2026 if zero
+	Start   time.Time     // time of the first event; Start if zero
 	Spacing time.Duration // from one event to the next, on average; 50ms if 0
 	// Clock, if not nil, returns the events' times instead of Start and Spacing; nothing else
 	// changes.
@@ -75,7 +78,7 @@ func New(seed uint64, o Options) *Generator {
 		o.Users = 1000
 	}
 	if o.Start.IsZero() {
-		o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		o.Start = Start
 	}
 	for value, otherwise := range map[*time.Duration]time.Duration{
 		&o.Spacing: 50 * time.Millisecond, &o.OutOfOrderBy: time.Minute, &o.LateBy: 40 * 24 * time.Hour,

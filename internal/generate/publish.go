@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -12,12 +15,12 @@ import (
 // publishBatch is the number of events written together.
 const publishBatch = 1000
 
-// write writes events somewhere; when it returns without an error, all are written.
-type write func(ctx context.Context, events []Event) error
+// Write writes events somewhere; when it returns without an error, all are written.
+type Write func(ctx context.Context, events []Event) error
 
 // Publish writes generated events: limit of them, 0 for no limit; rate a second, 0 for as fast as
 // they are accepted. It returns nil when the context ends.
-func Publish(ctx context.Context, events *Generator, limit int64, rate float64, write write) error {
+func Publish(ctx context.Context, events *Generator, limit int64, rate float64, write Write) error {
 	batch := make([]Event, 0, publishBatch)
 	start := time.Now()
 	for sent := int64(0); limit == 0 || sent < limit; sent += int64(len(batch)) {
@@ -52,7 +55,7 @@ func Publish(ctx context.Context, events *Generator, limit int64, rate float64, 
 
 // ToKafka writes to the topics that the events name. A record's timestamp is its event's, and all
 // events of a key are in one partition.
-func ToKafka(w *kafka.Writer) write {
+func ToKafka(w *kafka.Writer) Write {
 	var messages []kafka.Message
 	return func(ctx context.Context, events []Event) error {
 		messages = messages[:0]
@@ -60,10 +63,19 @@ func ToKafka(w *kafka.Writer) write {
 			messages = append(messages, kafka.Message{Topic: e.Topic, Key: e.Key, Value: e.Value, Time: time.UnixMilli(e.Timestamp)})
 		}
 		if err := w.WriteMessages(ctx, messages...); err != nil {
-			return fmt.Errorf("write to the topics %s and %s: %w", Transactions, Logins, err)
+			return fmt.Errorf("write to the topics %s: %w", topicsOf(events), err)
 		}
 		return nil
 	}
+}
+
+// topicsOf lists the topics of events, sorted.
+func topicsOf(events []Event) string {
+	topics := map[string]bool{}
+	for _, e := range events {
+		topics[e.Topic] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(topics)), ", ")
 }
 
 // NewKafkaWriter returns a writer that waits until all replicas have the records.
@@ -79,7 +91,7 @@ func NewKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Write
 }
 
 // ToLines writes each event as a line with a JSON object.
-func ToLines(out io.Writer) write {
+func ToLines(out io.Writer) Write {
 	var lines []byte
 	return func(_ context.Context, events []Event) error {
 		lines = lines[:0]

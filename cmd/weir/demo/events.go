@@ -71,8 +71,13 @@ func keysOf(r *features.Registry, service string) (keys []string) {
 	return keys
 }
 
-// publish writes the events of the past, then those of now.
+// publish writes the rows of tables, then the events of the past, then those of now.
 func (d *running) publish(ctx context.Context) error {
+	topics := features.TableTopics(d.node.Registry().Tables)
+	rows := slices.DeleteFunc(generate.Rows(time.Now()), func(e generate.Event) bool { return !slices.Contains(topics, e.Topic) })
+	if err := generate.ToKafka(d.writer)(ctx, rows); err != nil && ctx.Err() == nil {
+		return err
+	}
 	for batch := range slices.Chunk(d.past.events, demoAhead/10) {
 		if err := d.write(ctx, batch); err != nil {
 			if ctx.Err() != nil {
