@@ -52,10 +52,9 @@ func (o *materializeOptions) tablesOf(ctx context.Context, cfg *config.Config, r
 	return tables.Fixed(all...), nil
 }
 
-// readTable reads all versions of a table's rows.
+// readTable reads all versions of a table's rows, from a file if one is given.
 func (o *materializeOptions) readTable(ctx context.Context, cfg *config.Config, t *features.Table, file string) (*tables.Contents, error) {
-	switch {
-	case file != "":
+	if file != "" {
 		return tables.ReadFile(ctx, t, file, true)
 	}
 	return readTable(ctx, cfg, t, true, o.screen)
