@@ -358,9 +358,8 @@ func seriesIdentity(s *state.Series, stream *record.Stream, tile string) string 
 		fmt.Fprintf(&b, "condition %q\n", s.Condition)
 	}
 	if s.Per != "" {
-		// Values dropped under a lower cap are still missing under a higher one.
 		per := stream.Fields[stream.FieldIndex(s.Per)]
-		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\nmax %d\n", s.Per, per.Type, per.Scale, s.Keys, s.Max)
+		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\n", s.Per, per.Type, per.Scale, s.Keys)
 	}
 	return b.String() + derivation(strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), stream)
 }

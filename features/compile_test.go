@@ -56,7 +56,7 @@ func TestFeaturesShareSeries(t *testing.T) {
 		{"a count per category and the most frequent ones", "COUNT(7d, tx, user, per=device, max=1000)", "TOP_K(7d, tx, device, user, k=3)", true},
 		{"categories and none", "COUNT(7d, tx, user, per=device)", "COUNT(7d, tx, user)", false},
 		{"other categories", "COUNT(7d, tx, user, per=device)", "COUNT(7d, tx, user, per=ip)", false},
-		{"another number of categories", "COUNT(7d, tx, user, per=device)", "COUNT(7d, tx, user, per=device, max=99)", false},
+		{"another number of categories", "COUNT(7d, tx, user, per=device)", "COUNT(7d, tx, user, per=device, max=99)", true},
 		{"quantiles", "QUANTILE(7d, tx, amount, user, p=0.5)", "QUANTILE(7d, tx, amount, user, p=0.9)", true},
 		{"quantiles of another error", "QUANTILE(7d, tx, amount, user, p=0.5)", "QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", false},
 		{"other ranges", "HISTOGRAM(7d, tx, amount, user, bins=[1])", "HISTOGRAM(7d, tx, amount, user, bins=[2])", false},

@@ -17,6 +17,7 @@ func TestCapsMakeGenerations(t *testing.T) {
 		"a log":       {"exact: COUNT(1h, payment, user, tile=exact, max=10)", "exact: COUNT(1h, payment, user, tile=exact, max=11)"},
 		"a set":       {"cards: SET(1h, payment, user, card, max=10)", "cards: SET(1h, payment, user, card, max=11)"},
 		"values seen": {"seen: COUNT_DISTINCT(1h, payment, user, card, method=last_seen, max=10)", "seen: COUNT_DISTINCT(1h, payment, user, card, method=last_seen, max=11)"},
+		"keys":        {"cards: COUNT(1h, payment, user, per=card, max=10)", "cards: COUNT(1h, payment, user, per=card, max=11)"},
 	} {
 		streams, _, _ := strings.Cut(minimal, "features:")
 		low, high := mustParse(t, streams+"features:\n  "+c.low), mustParse(t, streams+"features:\n  "+c.high)

@@ -64,6 +64,7 @@ func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 		"a category's path":         {[]string{"card: string", "card: {type: string, path: pan}"}, "cards apart each ratio", false},
 		"another category":          {[]string{"cents, user, per=card", "cents, user, per=note"}, "each", false},
 		"a greater max of keys":     {[]string{"cents, user, per=card", "cents, user, per=card, max=200"}, "each", false},
+		"a lesser max of keys":      {[]string{"cents, user, per=card", "cents, user, per=card, max=20"}, "", false},
 		"a category of a log":       {[]string{"'big', per=card", "'big', per=note"}, "apart", false},
 		"a condition":               {[]string{"condition='big'", "condition='cents > 6'"}, "held", false},
 		"a filter":                  {[]string{"cents > 5", "cents > 6"}, "last", false},

@@ -68,7 +68,7 @@ var layouts = [...]layout{
 		name: "log", title: "log", grows: true, pool: "logs", exact: true, raisable: true, secret: true, limit: "newest %d", cost: eachOfMax(25),
 	},
 	DedupSet: {name: "dedup_set", title: "dedup set", limit: "newest %d", cost: eachOfMax(10)},
-	Groups:   {name: "groups", title: "tiles by key", grows: true, secret: true, limit: "first %d", key: 14},
+	Groups:   {name: "groups", title: "tiles by key", grows: true, forgets: true, raisable: true, secret: true, limit: "first %d", key: 14},
 }
 
 // eachTile returns a cost, given the bytes of a tile with one event and of a full tile.

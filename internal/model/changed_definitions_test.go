@@ -34,6 +34,8 @@ var shared = []string{
 	"COUNT_DISTINCT(1h, event, user, string, method=last_seen, max=2)",
 	"COUNT_DISTINCT(3h, event, user, string, method=last_seen, max=6)",
 	"{expr: f0 + f8, default: -1}",
+	"COUNT(1d, event, user, per=string, tile=30m, max=2)",
+	"COUNT(2h, event, user, per=string, tile=30m, max=5)",
 }
 
 // all has the bits of all shared features.
