@@ -44,6 +44,7 @@ type Feature struct {
 	Compared *Comparison
 
 	retained []state.Retained
+	filling  []state.Retained // see Filling; nil for retained
 }
 
 // Basis is what a feature is answered from: the events of a stream (OverStream), other features (*Derived), a list and a
@@ -95,6 +96,14 @@ func (f *Feature) Key(name string) record.Field { return f.Basis.key(f, name) }
 
 // Retained lists the state that the feature and its parts need.
 func (f *Feature) Retained() []state.Retained { return f.retained }
+
+// Filling returns the same of all generations that are kept of the feature's series: what it reads, and what may be filled meanwhile.
+func (f *Feature) Filling() []state.Retained {
+	if f.filling == nil {
+		return f.retained
+	}
+	return f.filling
+}
 
 // TopicsOf returns the topics whose events features need, sorted.
 func TopicsOf(list []*Feature) (topics []string) {

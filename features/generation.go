@@ -170,6 +170,11 @@ func (g *generations) feature(f *Feature) *Feature {
 	case *OfTable: // it has no series
 	default:
 		made.Series = g.best(f)
+		for _, s := range f.Series {
+			for _, generation := range g.plan.GenerationsOf(s.ID) {
+				made.filling = append(made.filling, g.plan.RetainedIn(s.ID, generation, retainedOf(f, s))...)
+			}
+		}
 	}
 	made.retained = made.Basis.retain(&made)
 	return &made
@@ -191,7 +196,7 @@ func (g *generations) best(f *Feature) []*state.Series {
 			if as == "" {
 				break
 			}
-			of := slices.DeleteFunc(slices.Clone(f.retained), func(r state.Retained) bool { return r.Key[:len(s.ID)] != s.ID })
+			of := retainedOf(f, s)
 			best := g.history.Best(as, g.plan, of)
 			read = append(read, g.standIn(s, as)[slices.Index(g.plan.GenerationsOf(as), best)])
 			columns = append(columns, g.plan.RetainedIn(as, best, of)...)
@@ -205,6 +210,11 @@ func (g *generations) best(f *Feature) []*state.Series {
 		best = own
 	}
 	return options[best]
+}
+
+// retainedOf returns what a feature needs of one of its series.
+func retainedOf(f *Feature, s *state.Series) []state.Retained {
+	return slices.DeleteFunc(slices.Clone(f.retained), func(r state.Retained) bool { return r.Key[:len(s.ID)] != s.ID })
 }
 
 // widths lists the widths of tiles, in ms, from which a feature can be answered, by how exactly: that of its definition is the

@@ -66,6 +66,13 @@ services:
 	if filled, want := keeping.FilledBy(state.NewFills(bound, []*state.Plan{before.Plan()})[0]), "[column long looked]"; fmt.Sprint(filled) != want {
 		t.Errorf("the features of the fill are %v, want %s: long still reads the older generation", filled, want)
 	}
+	filling := state.History{Fills: []state.FillEpoch{{Fill: state.NewFills(bound, []*state.Plan{before.Plan()})[0], Topic: "payments", Filled: 3, All: 4}}}
+	for name, want := range map[string]float64{"long": 0.75, "column": 0.75, "each": 1} {
+		f, _ := keeping.Feature(name)
+		if got := filling.Filled(f.Filling()); got != want {
+			t.Errorf("%s is filled by %g, want %g, whatever it is read from", name, got, want)
+		}
+	}
 	looked, _ := keeping.Feature("looked")
 	if table, _ := after.Table("merchant"); len(looked.Tables()) != 1 || looked.Tables()[0] != table || len(looked.Series) != 1 {
 		t.Errorf("the feature over generations looks up %v, want the table as defined", looked.Tables())

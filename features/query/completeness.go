@@ -35,7 +35,11 @@ func CompletenessOf(f *features.Feature, h *state.History) *Completeness {
 func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 	parts := f.Parts()
 	if len(parts) == 0 {
-		return Completeness{since: h.CompleteSince(f.Retained()), now: h.Now, filled: h.Filled(f.Retained()), uneven: uneven(f, h)}
+		c = Completeness{since: h.CompleteSince(f.Retained()), now: h.Now, filled: 1, uneven: uneven(f, h)}
+		if c.since > state.MinTime {
+			c.filled = h.Filled(f.Filling())
+		}
+		return c
 	}
 	for _, part := range parts {
 		c.parts = append(c.parts, completenessOf(part, h))
