@@ -113,7 +113,7 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 	need := func(s *state.Series, key string) {
 		for _, topic := range f.Stream.Topics() {
 			r := state.Retained{Key: key, Topic: topic, Retention: state.Retention{Keep: keep}, Tile: s.Tile, Cut: s.Cut}
-			if s.Layout().Forgets() {
+			if s.Layout().Noteless() {
 				r.Max = f.Call.Max
 			}
 			list = append(list, r)

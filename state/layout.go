@@ -40,6 +40,8 @@ type layout struct {
 	// raisable means that definitions may raise the cap without making another series: what a lower cap has dropped is
 	// missing under a higher one.
 	raisable bool
+	// noteless means that state under a lower cap does not say whether it lacks something under a higher one.
+	noteless bool
 	// rated means that answers are wrong at a rate, Series.Rate.
 	rated bool
 	// secret means that reading takes the store's secret, because the hashes are keyed with it.
@@ -61,14 +63,14 @@ var layouts = [...]layout{
 	Filters:     {name: "filters", title: "filters", grows: true, rated: true, secret: true, limit: "%d a tile", cost: filterCost},
 	LastSeen: {
 		name: "last_seen", title: "last seen", exact: true, forgets: true, associative: true, chosen: true,
-		raisable: true, limit: "newest %d", cost: eachOfMax(16),
+		raisable: true, noteless: true, limit: "newest %d", cost: eachOfMax(16),
 	},
 	// Logs have a pool of their own, because many features have their columns in them.
 	Logs: {
 		name: "log", title: "log", grows: true, pool: "logs", exact: true, raisable: true, secret: true, limit: "newest %d", cost: eachOfMax(25),
 	},
 	DedupSet: {name: "dedup_set", title: "dedup set", limit: "newest %d", cost: eachOfMax(10)},
-	Groups:   {name: "groups", title: "tiles by key", grows: true, forgets: true, raisable: true, secret: true, limit: "first %d", key: 14},
+	Groups:   {name: "groups", title: "tiles by key", grows: true, raisable: true, noteless: true, secret: true, limit: "first %d", key: 14},
 }
 
 // eachTile returns a cost, given the bytes of a tile with one event and of a full tile.
@@ -117,6 +119,9 @@ func (l Layout) MaxOfTile() bool { return layouts[l].maxOfTile }
 
 // Raisable reports whether definitions may raise the layout's cap without making another series of it.
 func (l Layout) Raisable() bool { return layouts[l].raisable }
+
+// Noteless reports whether state under a lower cap does not say whether it lacks something under a higher one.
+func (l Layout) Noteless() bool { return layouts[l].noteless }
 
 // Rated reports whether answers are wrong at a rate, Series.Rate.
 func (l Layout) Rated() bool { return layouts[l].rated }
