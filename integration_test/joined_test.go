@@ -27,10 +27,10 @@ func TestRowsJoinedToEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
-	s.makeTable("merchants")
+	s.makeTable("categories")
 	categories := []string{"food", "games", "travel"}
 	row := func(merchant, category int) generate.Event {
-		return generate.Event{Topic: "merchants", Key: fmt.Append(nil, "m", merchant), Timestamp: time.Now().UnixMilli(),
+		return generate.Event{Topic: "categories", Key: fmt.Append(nil, "m", merchant), Timestamp: time.Now().UnixMilli(),
 			Value: fmt.Appendf(nil, `{"merchant_id":"m%d","category":%q}`, merchant, categories[category%len(categories)])}
 	}
 	write := func(events ...generate.Event) {
