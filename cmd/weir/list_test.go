@@ -158,7 +158,7 @@ features:
 	if _, err := weir(t, append([]string{"list", "add", "blocked_cards", "", "--features", file}, kafka[2:]...)...); message(err) != "weir: the value is empty" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := weir(t, "list", "show", "x", "--features", "../../config/features"); message(err) != "weir: the definitions have no lists" {
+	if _, err := weir(t, "list", "show", "x", "--features", "../../config/features/transactions.yaml"); message(err) != "weir: the definitions have no lists" {
 		t.Errorf("got %v", err)
 	}
 }

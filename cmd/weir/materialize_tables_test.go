@@ -96,7 +96,7 @@ features:
 		t.Errorf("error %v; after a delete:\n%s", err, got)
 	}
 	p := start(t, append(args, "--input", eventsFile)...)
-	if err := p.wait(t); err != nil || !strings.HasPrefix(p.out.String(), "id,at,user,code,paid,risky\n") || strings.Count(p.err.String(), "left out: feature ") != 2 {
+	if err := p.wait(t); err != nil || !strings.HasPrefix(p.out.String(), "id,at,user,code,paid,risky\n") || strings.Count(p.err.String(), "left out: feature ") != 3 {
 		t.Errorf("without the rows of a table, what needs them is left out: error %v, output\n%s\n%s", err, p.out.String(), p.err.String())
 	}
 	for _, c := range []struct {

@@ -116,9 +116,10 @@ func TestPageAsks(t *testing.T) {
 		chromedp.SetValue("#pending-stream", "transaction"), chromedp.SendKeys("#pending-event", event), chromedp.SendKeys("#key-user_id", kb.Enter))
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "120.8")
 	shows(t, tab, "#answer .note", "Counts a pending event of transaction")
-	tab.Run(t, chromedp.SetValue("#key-user_id", "u8"), chromedp.SendKeys("#key-user_id", kb.Enter))
+	tab.Run(t, chromedp.SendKeys("#key-device_id", "8"), chromedp.SendKeys("#key-user_id", "8"+kb.Enter)) // d78 and u78
 	shows(t, tab, "#answer .note", "No answer counts the pending event of transaction")
 	tab.Run(t, chromedp.NavigateBack())
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "120.8")
 
 	// Back is the question before.
 	tab.Run(t, chromedp.NavigateBack())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/tables"
@@ -101,17 +102,8 @@ func featuresNamed(registry *features.Registry, names []string) (found []*featur
 	return found, nil
 }
 
-// runPreview reads the tables and opens the topics that the features need.
+// runPreview opens the topics and reads the tables that the features need.
 func runPreview(ctx context.Context, cfg *config.Config, p preview.Config, screen io.Writer) (*preview.Report, error) {
-	var rows []*tables.Contents
-	for _, t := range features.TablesOf(p.Features) {
-		c, err := readTable(ctx, cfg, t, false, screen)
-		if err != nil {
-			return nil, fmt.Errorf("table %s: %w", t.Name, err)
-		}
-		rows = append(rows, c)
-	}
-	p.Tables = tables.Fixed(rows...)
 	logs, closeLogs, err := openTopics(ctx, cfg, preview.Topics(p.Registry, p.Features), p.Since, nil)
 	if err != nil {
 		return nil, err
@@ -120,6 +112,15 @@ func runPreview(ctx context.Context, cfg *config.Config, p preview.Config, scree
 	for _, l := range logs {
 		p.Logs = append(p.Logs, l)
 	}
+	var rows []*tables.Contents
+	for _, t := range features.TablesOf(p.Features) {
+		c, err := readTable(ctx, cfg, t, false, screen)
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.Name, brokers.Plainly(err))
+		}
+		rows = append(rows, c)
+	}
+	p.Tables = tables.Fixed(rows...)
 	report, err := preview.Run(ctx, p)
 	if err == nil && report.Records == 0 && !report.Cut {
 		err = fmt.Errorf("no record since %s: choose an earlier --since", spelling.Moment(p.Since))
