@@ -155,7 +155,9 @@ func (r *reading) pass(e *source.Event, came int64, events []record.Event) {
 // addEvent adds an event, as each stream reads it.
 func (r *reading) addEvent(e *source.Event, events []record.Event) error {
 	if len(events) == 0 {
-		r.summary.Passed++
+		if r.summary.Passed++; r.summary.firstPassed == nil {
+			r.summary.firstPassed = slices.Clone(e.Value)
+		}
 		return nil
 	}
 	m := moment{input: r.input, line: e.Line, recordTime: -1}

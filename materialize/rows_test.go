@@ -115,10 +115,14 @@ func TestFilesOfOtherKinds(t *testing.T) {
 			`expected an envelope as on the first line: an object of "topic", "key", "value" and perhaps "timestamp", and nothing else` +
 				` (it is no envelope, because of its member "more": an envelope has topic, key, value and perhaps timestamp, partition, offset and headers)`},
 		{"login", "a.ndjson", `{"topic":"a subject of its own","user":"u"}`, noTime},
+		{"pay", "a.ndjson", `{"topic":"payments","value":{"kind":"pay"},"more":3}`, `none of its 1 events belongs to stream pay, which takes events with match kind == "pay"` +
+			` (it is no envelope, because of its member "more": an envelope has topic, key, value and perhaps timestamp, partition, offset and headers)`},
+		{"pay", "a.ndjson", `{"topic":"payments","offset":7,"ts":1,"payload":"{}"}`, `none of its 1 events belongs to stream pay, which takes events with match kind == "pay"` +
+			` (it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}')`},
 		{"login", "a.csv", "at,user,ip,card\r1700000000000,u,1.1.1.1,1\r", `its lines end with carriage returns alone: convert them, for example with tr '\r' '\n'`},
 	} {
 		m := making{Registry: load(t, shop), inputs: []text{{c.stream, c.name, c.content}}, spine: "at,user\n1700000001000,u\n"}
-		m.names = []string{"logins"}
+		m.names = []string{map[string]string{"": "logins", "login": "logins", "pay": "count"}[c.stream]}
 		if _, _, err := m.run(t); err == nil || !strings.HasSuffix(err.Error(), ": "+c.want) {
 			t.Errorf("%s gives the error\n%v, want\n%s", c.content, err, c.want)
 		}

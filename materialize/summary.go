@@ -12,6 +12,8 @@ type Summary struct {
 	Rows   int // written
 	Events int // applied
 	Passed int // events of the files that no stream took
+	// firstPassed is the first of these in the file that is read.
+	firstPassed []byte
 	// Repeated counts events that repeat earlier ones, of streams with dedup.
 	Repeated int
 	Late     int // events that were too late for some feature, as served
@@ -58,6 +60,9 @@ func (s *span) add(of span) {
 // read adds what was read.
 func (s *Summary) read(of *Summary) {
 	s.Passed += of.Passed
+	if s.firstPassed == nil {
+		s.firstPassed = of.firstPassed
+	}
 	s.Repeated += of.Repeated
 	if s.SetAside += of.SetAside; s.FirstSetAside == nil {
 		s.FirstSetAside = of.FirstSetAside

@@ -175,6 +175,7 @@ func (t *timeline) readInput(ctx context.Context, input int) error {
 			_ = in.Close()
 		}
 	}()
+	t.summary.firstPassed = nil
 	before := t.summary
 	if err := t.readFile(ctx, input, from, streams); err != nil {
 		return err
@@ -196,7 +197,7 @@ func (t *timeline) noneOf(in *Input, n int) error {
 	if in.Stream == nil {
 		return fmt.Errorf("%s: none of its %d events matches any stream by topic and match", in.Name, n)
 	}
-	return source.NoneOf(in.Name, int64(n), in.Stream)
+	return source.NoneOf(in.Name, int64(n), in.Stream, t.summary.firstPassed)
 }
 
 // readShare returns the share of the files that has been read, or -1 if it is unknown.

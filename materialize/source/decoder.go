@@ -47,11 +47,11 @@ func (d *Decoder) Event(e *Event) ([]record.Event, error) {
 	return d.Decode(&rec)
 }
 
-// NoneOf returns the error that no event of a file, of n, belongs to a stream.
-func NoneOf(file string, n int64, s *record.Stream) error {
+// NoneOf returns the error that no event of a file, of n, belongs to a stream. first is the first of them, as it is in the file.
+func NoneOf(file string, n int64, s *record.Stream, first []byte) error {
 	match := ""
 	if s.Match != nil {
 		match = ", which takes events with match " + s.Match.Text
 	}
-	return fmt.Errorf("%s: none of its %d events belongs to stream %s%s", file, n, s.Name, match)
+	return WithHint(fmt.Errorf("%s: none of its %d events belongs to stream %s%s", file, n, s.Name, match), first)
 }

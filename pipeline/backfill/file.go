@@ -57,6 +57,7 @@ func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *s
 	}
 	defer r.close()
 	mapper, batch := registry.NewJSONMapper(in.Stream), &state.Batch{}
+	var first []byte
 	for ; ; f.Rows++ {
 		if f.Rows%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -65,6 +66,9 @@ func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *s
 			break
 		} else if err != nil {
 			return nil, err
+		}
+		if f.Rows == 0 {
+			first = slices.Clone(r.line.Value)
 		}
 		if err := f.locate(r); err != nil {
 			return nil, err
@@ -78,7 +82,7 @@ func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *s
 		}
 	}
 	if f.Events == 0 && f.Rows > 0 {
-		return nil, source.NoneOf(f.Name, f.Rows, in.Stream)
+		return nil, source.NoneOf(f.Name, f.Rows, in.Stream, first)
 	}
 	return f, nil
 }
