@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
@@ -66,11 +67,14 @@ services:
 	if filled, want := keeping.FilledBy(state.NewFills(bound, []*state.Plan{before.Plan()})[0]), "[column long looked]"; fmt.Sprint(filled) != want {
 		t.Errorf("the features of the fill are %v, want %s: long still reads the older generation", filled, want)
 	}
-	filling := state.History{Fills: []state.FillEpoch{{Fill: state.NewFills(bound, []*state.Plan{before.Plan()})[0], Topic: "payments", Filled: 3, All: 4}}}
-	for name, want := range map[string]float64{"long": 0.75, "column": 0.75, "each": 1} {
-		f, _ := keeping.Feature(name)
-		if got := filling.Filled(f.Filling()); got != want {
-			t.Errorf("%s is filled by %g, want %g, whatever it is read from", name, got, want)
+	filling := *h
+	filling.Newest, filling.Now = 1e12+60_000, 1e12+60_000 // the older generation still reaches back further
+	filling.Fills = []state.FillEpoch{{Fill: state.NewFills(bound, []*state.Plan{before.Plan()})[0], Topic: "payments", Filled: 3, All: 4}}
+	young := after.Keeping(bound, &filling)
+	for name, want := range map[string]struct{ read, filled float64 }{"long": {1, 0.75}, "column": {0.75, 0.75}, "each": {1, 1}} {
+		f, _ := young.Feature(name)
+		if read, filled := filling.Filled(f.Retained()), query.CompletenessOf(f, &filling).Filled(); read != want.read || filled != want.filled {
+			t.Errorf("%s: what is read is filled by %g, and answers say %g, want %g and %g", name, read, filled, want.read, want.filled)
 		}
 	}
 	looked, _ := keeping.Feature("looked")

@@ -129,6 +129,16 @@ func TestFilesOfOtherKinds(t *testing.T) {
 	}
 }
 
+// What is wrong with a line of one file is not said of another.
+func TestHintsAreOfTheirFile(t *testing.T) {
+	const good, almost = `{"kind":"pay","id":"a","at":1700000000000,"user":"u"}`, `{"topic":"payments","value":{"kind":"pay"},"more":3}`
+	m := making{Registry: load(t, shop), inputs: []text{{"pay", "a.ndjson", almost + "\n" + good}, {"pay", "b.ndjson", `{"kind":"other"}`}}, spine: "at,user\n1700000001000,u\n"}
+	m.names = []string{"count"}
+	if _, _, err := m.run(t); err == nil || !strings.HasSuffix(err.Error(), `none of its 1 events belongs to stream pay, which takes events with match kind == "pay"`) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
 // Empty quotes in a CSV are an empty text, as on a topic, and nothing is null: in events, in the keys of a spine, and in
 // what is written.
 func TestEmptyTextsInCSV(t *testing.T) {
