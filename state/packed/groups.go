@@ -16,7 +16,8 @@ import (
 // If the series has a cap of max keys, a question is answered with the first max keys of its window, and whether there
 // are more. So the first max+1 keys of each tile suffice: no other key is among the first max of a window with the
 // tile, and the last of them shows that there are more than max. The others may be dropped at any time without changing
-// an answer.
+// an answer. Under a greater cap nothing shows that some were, so state is complete then only once it was kept under that cap
+// (state.Layout.Noteless).
 //
 // If the keys would exceed the series' bytes, the last keys of the fullest tiles are dropped. The first dropped key is
 // the tile's bound: it and all keys after it are skipped from then on, and answers are marked as capped. Packed, a
