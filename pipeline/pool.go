@@ -126,8 +126,8 @@ func (s *pool) begin(i int) {
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
 		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), streams: s.registry.Streams, memories: &s.memories, enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
-		recentLoad: s.recentLoad,
-		tracing:    p.tracing, live: p.live,
+		recentLoad: s.recentLoad, pruning: pruning{grace: p.cfg.Recovery.GracePeriod},
+		tracing: p.tracing, live: p.live,
 		resumer: recovery.Resumer{
 			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Streams: s.registry.Streams, Log: p.log,
 			Register: s.register,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,7 @@ type worker struct {
 	due        bool         // the next batch moves every shard
 	graceTimer *time.Timer  // fires when a partition that its plan has just claimed may be read
 	newest     int64        // greatest believed timestamp of a mapped record, in ms
+	pruning    pruning
 
 	// What is being mapped: the records of one partition in one fetch.
 	fetched *fetch.PartitionData
@@ -287,6 +289,7 @@ func (w *worker) submit() {
 	}
 	// A shard does not see earlier batches without mutations for it.
 	b.Now = max(b.Now, w.newest)
+	b.Spare = b.Now - w.pruning.by(time.Now())
 	w.current, w.spare = w.spare, nil
 	w.applier.todo <- b
 }
@@ -298,6 +301,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	w.spare = b
 	defer b.reset()
 	var behind []*assignedPartition
+	inAll := false // some range of the batch is applied in every shard
 	for i := range b.Ranges {
 		p := b.partitions[i]
 		switch r := &b.Ranges[i]; {
@@ -318,7 +322,11 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 			behind = append(behind, p)
 		default:
 			w.advance(ctx, p, b, i)
+			inAll = inAll || b.EveryShard && !slices.Contains(r.Lagging, true)
 		}
+	}
+	if inAll {
+		w.pruning.applied(b.Now, time.Now())
 	}
 	w.resume(ctx, behind...)
 }

@@ -28,7 +28,7 @@ func (p *preparedFeature) completeness(history *state.History) *query.Completene
 
 // complete finds the completeness of the answers; nil means no history.
 func (f *found) complete(q *asked, history *state.History) {
-	f.reading.SetExpiry(history.Expiry(q.now))
+	f.reading.SetRemaining(history.Remaining(q.now))
 	f.since = f.since[:0]
 	for _, p := range q.features {
 		f.since = append(f.since, p.completeness(history))

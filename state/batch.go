@@ -124,9 +124,8 @@ type Batch struct {
 	// Series are all series of the definitions that made the batch, also those without mutations in
 	// it.
 	Series []*Series
-	// Now is the greatest timestamp of a record in the batch, in milliseconds; state may be pruned that is too old by
-	// then.
-	Now int64
+	// Now is the greatest timestamp of a record in the batch, in milliseconds. State may be pruned that is too old by Now - Spare.
+	Now, Spare int64
 	// EveryShard moves the progress of all shards, also of those without events, which shows
 	// whether one has gone back in time.
 	EveryShard bool

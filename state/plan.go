@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
@@ -242,27 +243,35 @@ func (h *History) keptFor(r *Retained) (keep int64) {
 	return keep
 }
 
-// Expiry says what state may have expired because it was applied late. The zero value says that none has.
-type Expiry struct {
+// Remaining says since when all state remains: it was not pruned, and cannot have expired before that because it was applied late. The zero
+// value says that all does.
+type Remaining struct {
 	history *History
 	clock   int64
 }
 
-// Expiry returns what may have expired at a moment of the caller's clock, in ms.
-func (h *History) Expiry(now int64) Expiry {
+// Remaining returns what remains at a moment of the caller's clock, in ms.
+func (h *History) Remaining(now int64) Remaining {
 	if h == nil || h.Lag == nil {
-		return Expiry{}
+		return Remaining{}
 	}
-	return Expiry{h, max(now, h.Clock)}
+	return Remaining{h, max(now, h.Clock)}
 }
 
-// Since returns the record timestamp, in ms, since which no state has expired that is kept for a time. It is MinTime if
-// nothing can have expired.
-func (e Expiry) Since(keep int64) int64 {
-	if e.history == nil {
+// Since returns the event time, in ms, since which all state of a series remains; MinTime if it is kept for ever. The newest record
+// that was applied, of whatever partition, decides what is pruned. A key expires as a whole.
+func (r Remaining) Since(s *Series) int64 {
+	if r.history == nil {
 		return MinTime
 	}
-	return e.clock - e.history.spare(keep)
+	since := MinTime
+	if s.Keep > 0 {
+		since = s.Horizon(r.history.Newest) * s.Tile
+	}
+	if keep := cmp.Or(s.GroupKeep, s.Keep); keep > 0 {
+		since = max(since, r.clock-r.history.spare(keep))
+	}
+	return since
 }
 
 // Applied reports whether any plan is applied to the records of a topic.

@@ -174,7 +174,7 @@ func TestExpiredState(t *testing.T) {
 		if err := reading.Read(context.Background(), damagedReader{}); err != nil {
 			t.Fatal(err)
 		}
-		reading.SetExpiry(test.history.Expiry(now))
+		reading.SetRemaining(test.history.Remaining(now))
 		var got []string
 		for _, of := range names {
 			var a Answer

@@ -62,7 +62,7 @@ func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 		each = &everything
 	}
 	a.complete(h.Each, each)
-	expired(&h.first, h.Set, r.expiry) // unknown when the list was read
+	lost(&h.first, h.Set, r.remaining) // unknown when the list was read
 	h.first.complete(h.Set, c.part(0))
 	a.restOn(&h.first)
 	if h.first.Capped {

@@ -29,11 +29,11 @@ type Reader interface {
 //
 // It reuses its memory. Its zero value is ready for Reset.
 type Reading struct {
-	now     int64         // milliseconds
-	present int64         // milliseconds, see SetPresent
-	expiry  state.Expiry  // see SetExpiry
-	inHand  *record.Event // see SetInHand
-	tables  Tables        // see SetTables
+	now       int64           // milliseconds
+	present   int64           // milliseconds, see SetPresent
+	remaining state.Remaining // see SetRemaining
+	inHand    *record.Event   // see SetInHand
+	tables    Tables          // see SetTables
 
 	frames  []frame
 	windows []framed              // of the frames, each once
@@ -88,12 +88,11 @@ func (r *Reading) Reset(now int64) {
 	r.needs, r.multiHops, r.lookups = r.needs[:0], r.multiHops[:0], r.lookups[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
 	r.now, r.present, r.next, r.need, r.multiHop, r.lookup, r.recent = now, now, 0, 0, 0, 0, 0
-	r.expiry, r.inHand = state.Expiry{}, nil
+	r.remaining, r.inHand = state.Remaining{}, nil
 }
 
-// SetExpiry sets what state may have expired, for the following answers; see state.History.Expiry. Without a call, none
-// has.
-func (r *Reading) SetExpiry(e state.Expiry) { r.expiry = e }
+// SetRemaining sets since when all state remains, for the following answers; see state.History.Remaining. Without a call, all does.
+func (r *Reading) SetRemaining(all state.Remaining) { r.remaining = all }
 
 // SetPresent sets the first moment, in milliseconds, that counts as the present; without a call it is that of Reset.
 // Answers as of an earlier moment say whether they may count events after it, see Answer.LaterEvents.
@@ -254,26 +253,19 @@ func (r *Reading) overStream(a *Answer, f *frame, from, to int) (read bool) {
 		a.uneven = a.uneven || i > 0 && since != a.since && f.IsQuotient()
 		a.since = max(a.since, since)
 	}
-	expired(a, f.Feature, r.expiry)
+	lost(a, f.Feature, r.remaining)
 	return !a.Status.Unread()
 }
 
-// expired makes an answer incomplete if some of its events may have expired before they were due to be pruned, or may
-// have been swept from a key that lives forever, which is no sooner. It does so only if the answer reaches back that
-// far, because the moment moves with the clock.
-func expired(a *Answer, f *features.Feature, e state.Expiry) {
-	if e == (state.Expiry{}) {
+// lost makes an answer incomplete if some of its events were pruned, or may have expired before that, or may have been swept from a
+// key that lives forever, which is no sooner. It does so only if the answer reaches back that far, because the moment moves with the
+// clock.
+func lost(a *Answer, f *features.Feature, r state.Remaining) {
+	if r == (state.Remaining{}) {
 		return
 	}
 	for _, s := range f.Series {
-		since := state.MinTime
-		switch {
-		case s.GroupKeep > 0:
-			since = e.Since(s.GroupKeep)
-		case s.Keep > 0:
-			since = e.Since(s.Keep)
-		}
-		if since > a.coveredSince {
+		if since := r.Since(s); since > a.coveredSince {
 			a.since, a.slides = max(a.since, since), true
 		}
 	}

@@ -177,6 +177,7 @@ func ofTopics(f *state.Fill, partitions []state.Partition) []state.Partition {
 // write applies a batch. It waits while the store is unavailable, and reports its errors. It returns how long the store
 // took, without the time for which it was unavailable, and whether it could apply the batch before the context ended.
 func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(error)) (took time.Duration, written bool) {
+	b.Spare = b.Now // live events prune, by what they have reached
 	for {
 		began := time.Now()
 		err := w.Apply(ctx, b)

@@ -270,7 +270,7 @@ var errAnswersAgain = errors.New("a server of the store answers again, its shard
 func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
 	e.reading.SetPresent(n.now - n.stream.maxFuture)
-	e.reading.SetExpiry(e.known.expiry)
+	e.reading.SetRemaining(e.known.remaining)
 	e.reading.SetInHand(n.inHand)
 	n.want(&e.reading, before)
 	if err := e.reading.Read(ctx, query.SnapshotReader{State: stored}); err != nil {

@@ -10,14 +10,14 @@ import (
 
 // known holds what a history says about the features of enriched events.
 type known struct {
-	history *state.History
-	expiry  state.Expiry
-	of      map[*features.Feature]*query.Completeness
+	history   *state.History
+	remaining state.Remaining
+	of        map[*features.Feature]*query.Completeness
 }
 
 // look uses a history at a moment of the clock.
 func (k *known) look(h *state.History, now time.Time) {
-	k.expiry = h.Expiry(now.UnixMilli())
+	k.remaining = h.Remaining(now.UnixMilli())
 	if k.history != h {
 		k.history, k.of = h, map[*features.Feature]*query.Completeness{}
 	}

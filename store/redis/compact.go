@@ -227,7 +227,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) (err error) {
 	}
 	w.learn(b.Series)
 	w.garbage.fresh, w.garbage.err = false, nil
-	now := housekeeping(b.Now)
+	now := housekeeping(b.Now - b.Spare)
 	for _, c := range candidates {
 		done, wrong := w.compactKey(ctx, c, now)
 		if wrong != nil && w.reportsDamage(c.key) {

@@ -60,7 +60,7 @@ func (w *watched) since(now time.Time, keep int64) int64 {
 		h.Plans[e.Version] = &state.Plan{Retained: map[string]state.Retention{column.Key: column.Retention}}
 	}
 	delete(h.Plans, state.Gap)
-	return max(h.Expiry(now.UnixMilli()).Since(keep), h.CompleteSince([]state.Retained{column}))
+	return max(h.Remaining(now.UnixMilli()).Since(&state.Series{Keep: keep, Tile: 1}), h.CompleteSince([]state.Retained{column}))
 }
 
 // A server that may evict keys is refused, unless that is allowed or it has no limit.

@@ -136,7 +136,7 @@ func testExpiry(t *testing.T, open func(shards int) Timed) {
 		for range 14 {
 			now := time.Now().Add(e.passed).UnixMilli()
 			switch n := e.count(); {
-			case timestamp < h.Expiry(now).Since(keep.Milliseconds()):
+			case timestamp < h.Remaining(now).Since(&state.Series{Keep: keep.Milliseconds(), Tile: 1}):
 				gone++ // it may have expired
 			case n != 1:
 				t.Errorf("after %v: %d events; want the one that cannot have expired by the history", e.passed, n)

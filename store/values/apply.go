@@ -348,7 +348,7 @@ func (s *share) grow(m *made, k Key, v *value, isGarbage func(tag uint32) bool) 
 	}
 	clock := s.store.engine.Clock(s.shard)
 	latest := state.Believed(math.MaxInt64, time.UnixMilli(clock))
-	bytes, cut, err := v.grown(s.groups.of(k.Group), s.secret, isGarbage, min(s.batch.Now, clock), latest, s.store)
+	bytes, cut, err := v.grown(s.groups.of(k.Group), s.secret, isGarbage, min(s.batch.Now-s.batch.Spare, clock), latest, s.store)
 	if err != nil {
 		m.refused[k] = err
 	}
