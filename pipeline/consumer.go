@@ -41,6 +41,7 @@ func (c *consumer) run(ctx context.Context) error {
 			watching.Go(func() { c.balance(pool.ctx, pool) })
 		}
 		watching.Go(func() { c.p.rebind(current, given, registry.Plan()) })
+		watching.Go(func() { c.p.align(pool.ctx, registry) })
 		<-pool.ctx.Done()
 		c.mu.Lock() // releases now wait until partitions are flushed
 		err := pool.end()
@@ -69,6 +70,7 @@ func (c *consumer) accept(partitions []state.Partition) {
 		}
 	}
 	c.assigned = append(c.assigned, taken...)
+	c.p.alignment.Join(taken)
 	c.count()
 	if c.pool != nil && len(taken) > 0 {
 		c.pool.accept(taken)
@@ -83,6 +85,7 @@ func (c *consumer) release(partitions []state.Partition) {
 		c.pool.release(partitions, c.flushTime())
 		c.pool.memories.drop(partitions) // another process has them
 	}
+	c.p.alignment.Leave(partitions)
 	c.assigned = slices.DeleteFunc(c.assigned, func(id state.Partition) bool { return slices.Contains(partitions, id) })
 	for _, id := range partitions {
 		c.p.health.clear(id.String())

@@ -23,6 +23,8 @@
 // partition from the lowest progress of all shards; the writer skips what a shard has
 // already applied.
 //
+// If events are enriched, partitions that catch up are read in step, see package align and held.go.
+//
 // What a worker does with each of its partitions is its phase; assignedPartition has the picture.
 //
 // Definitions may change at any time, see Processor.Reload. Progress is stored under the

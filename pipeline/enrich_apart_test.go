@@ -3,12 +3,18 @@ package pipeline_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline"
 )
 
 const apartDefinitions = `
@@ -32,21 +38,18 @@ func timed(p int, user string, at int64) kafka.Message {
 	}
 }
 
-// hours returns the answers of `hour` that were written for the events of a partition.
-func (b *bench) hours(p int) (answers []struct {
-	Value  int
-	Status string
-}) {
+// hour is an answer of that feature.
+type hour struct {
+	Value    int
+	Status   string
+	From, To int64
+}
+
+// hours returns the answers that were written for the events of a partition.
+func (b *bench) hours(p int) (answers []hour) {
 	b.t.Helper()
 	for _, m := range b.output(enrichedTopic, partitions)[p] {
-		var e struct {
-			Features struct {
-				Hour struct {
-					Value  int
-					Status string
-				}
-			}
-		}
+		var e struct{ Features struct{ Hour hour } }
 		if err := json.Unmarshal(m.Value, &e); err != nil {
 			b.t.Fatal(err)
 		}
@@ -87,5 +90,66 @@ func TestEnrichedEventsOfOldRecords(t *testing.T) {
 	})
 	if complete := sent - incomplete; complete == 0 {
 		t.Error("not even the first ones are complete")
+	}
+}
+
+// While partitions catch up that are days apart, the events of each are written as they would have been in the present: they are
+// read in step, also by several processes.
+func TestEnrichWhileCatchingUp(t *testing.T) {
+	t.Parallel()
+	for name, processes := range map[string]int{"one process": 1, "three processes": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			catchUpEnriched(t, processes)
+		})
+	}
+}
+
+func catchUpEnriched(t *testing.T, processes int) {
+	b := newBenchOf(t, apartDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
+	b.config.MaxEvents = 7 // it takes longer than a history is used
+	now := time.Now()
+	begin := now.Add(-240 * time.Hour)
+	var sent []kafka.Message
+	pay := func(p int, since time.Time, every time.Duration) {
+		for at := since; at.Before(now); at = at.Add(every) {
+			sent = append(sent, timed(p, "user of "+strconv.Itoa(p), at.UnixMilli()))
+		}
+	}
+	pay(0, begin, time.Minute)
+	pay(1, now.Add(-time.Hour), 2*time.Second)
+	pay(2, begin, 50*time.Hour)
+	b.write(sent...)
+	unfetched := b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "payments", Err: kerr.LeaderNotAvailable, Count: -1})
+	var all []*pipeline.Processor
+	for range processes {
+		b.run()
+		all = append(all, b.processor)
+	}
+	for _, p := range all {
+		testkit.Eventually(t, time.Minute, "an even share", func() (bool, string) {
+			n := p.Stats().Assigned
+			return n == int64(partitions/processes), fmt.Sprint(n)
+		})
+	}
+	unfetched.Remove()
+	b.committed(len(sent))
+	for p := range partitions {
+		own := slices.DeleteFunc(slices.Clone(sent), func(m kafka.Message) bool { return m.Key[0] != byte(p) })
+		answers := b.hours(p)
+		if len(answers) != len(own) {
+			t.Fatalf("%d of %d events of partition %d are written", len(answers), len(own), p)
+		}
+		for i, is := range answers {
+			want := 0
+			for _, m := range own[:i+1] {
+				if m.Time.UnixMilli() >= is.From {
+					want++
+				}
+			}
+			if is.Status != "PRESENT" || is.Value != want || is.To-is.From < (59*time.Minute).Milliseconds() {
+				t.Fatalf("event %d of partition %d has %+v, want %d", i, p, is, want)
+			}
+		}
 	}
 }

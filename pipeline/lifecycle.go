@@ -23,7 +23,7 @@ func (w *worker) change(ctx context.Context, c change) {
 	var taken []*assignedPartition
 	for _, id := range c.take {
 		p := &assignedPartition{
-			Partition: id, underPlan: id.WithPlan(w.plan.Version), backlog: noBacklog,
+			Partition: id, underPlan: id.WithPlan(w.plan.Version), backlog: noBacklog, newest: state.MinTime,
 			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "processing the partition"},
 		}
 		w.partitions[id] = p
@@ -204,6 +204,7 @@ func (w *worker) abandon(p *assignedPartition) {
 // endReading stops fetching a partition, and drops what was fetched and is not mapped.
 func (w *worker) endReading(p *assignedPartition) {
 	w.poller.Remove(p.Topic, p.ID)
+	w.dropHeld(p)
 	if w.from == p && w.fetched != nil {
 		w.fetched.Release()
 		w.fetched = nil

@@ -50,10 +50,12 @@ type assignedPartition struct {
 	// confirmed is the known progress when the partition was last abandoned or began to lag; nil if there is none. If a
 	// shard is later found with less, the store went back in time.
 	confirmed []state.Position
-	position  int64  // the next offset to map
-	applied   int64  // the offset up to which it is applied, in the shards that do not lag
-	log       string // the tag of the log that it is read from
-	epoch     int32  // the leader epoch of the record before it, or a later one of the log; -1 if unknown
+	position  int64     // the next offset to map
+	newest    int64     // the greatest believed timestamp of a record mapped, in ms; state.MinTime if there is none
+	held      *heldBack // nil if nothing waits
+	applied   int64     // the offset up to which it is applied, in the shards that do not lag
+	log       string    // the tag of the log that it is read from
+	epoch     int32     // the leader epoch of the record before it, or a later one of the log; -1 if unknown
 
 	// in is the batch being filled, if it has a range of the partition, at index.
 	in    *workerBatch

@@ -136,6 +136,9 @@ func (s *pool) begin(i int) {
 		partitions: make(map[state.Partition]*assignedPartition), current: newBatch(), spare: newBatch(),
 		changes: make(chan change), resumed: make(chan resumed),
 	}
+	if len(w.enrich) > 0 {
+		w.alignment = p.alignment
+	}
 	w.mapper.MaxRecordBytes, w.mapper.Namespace = p.cfg.MaxRecordBytes, p.cfg.Namespace
 	s.workers[i] = w
 	var applying sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-stream/weir/pipeline/align"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/busiest"
 	"github.com/weir-stream/weir/state"
@@ -16,15 +17,16 @@ import (
 
 // Processor is one member of the consumer group.
 type Processor struct {
-	cfg     Config
-	metrics *metrics
-	tracing tracing
-	log     *slog.Logger
-	health  *health
-	stats   stats
-	busiest *busiest.Counter
-	dead    *DeadLetterWriter
-	history *store.Histories
+	cfg       Config
+	metrics   *metrics
+	tracing   tracing
+	log       *slog.Logger
+	health    *health
+	stats     stats
+	busiest   *busiest.Counter
+	dead      *DeadLetterWriter
+	history   *store.Histories
+	alignment *align.Alignment // of the partitions that the process is assigned
 
 	definitions *definitions
 	last        atomic.Pointer[binding] // the last look at the definitions that are applied, or were; nil before the first
@@ -40,7 +42,7 @@ func New(cfg Config) *Processor {
 		busiest: busiest.New(time.Now), dead: NewDeadLetterWriter(cfg.Brokers, cfg.Transport, cfg.DeadLetterTopic), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
 			return &registration{store: cfg.Store, plan: plan, group: cfg.Group}
 		}),
-		live:    backfill.NewLive(),
+		live: backfill.NewLive(), alignment: align.New(time.Now),
 		history: store.NewHistories(store.MaxHistoryAge, func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
 	p.backfiller = newBackfiller(&p.cfg, p.live, p.dead)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/align"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -50,10 +51,17 @@ type worker struct {
 	newest     int64        // greatest believed timestamp of a mapped record, in ms
 	pruning    pruning
 
-	// What is being mapped: the records of one partition in one fetch.
-	fetched *fetch.PartitionData
-	decoder fetch.Decoder
-	record  fetch.Record
+	mapping
+	alignment *align.Alignment // of all workers; nil if nothing is enriched
+	waiting   int              // partitions that are held back
+}
+
+// mapping is what is being mapped: the records of one partition in one fetch.
+type mapping struct {
+	fetched *fetch.PartitionData // nil if there is nothing to map
+	decoder *fetch.Decoder
+	record  fetch.Record // the last one that was decoded
+	again   bool         // which was not mapped yet
 	from    *assignedPartition
 }
 
@@ -69,6 +77,16 @@ func (w *worker) run(ctx context.Context) error {
 	defer looks.Stop()
 	w.graceTimer = time.NewTimer(0)
 	defer w.graceTimer.Stop()
+	var reports <-chan time.Time
+	var grown <-chan struct{}
+	if w.alignment != nil {
+		ticker := time.NewTicker(reportInterval)
+		defer ticker.Stop()
+		reports = ticker.C
+		var stop func()
+		grown, stop = w.alignment.Watch()
+		defer stop()
+	}
 	defer func() {
 		for _, p := range w.partitions {
 			w.forget(p)
@@ -101,6 +119,12 @@ func (w *worker) run(ctx context.Context) error {
 			w.look(ctx)
 		case <-w.graceTimer.C:
 			w.retry(ctx)
+		case <-reports:
+			w.reportReached()
+			if w.alignment.Done() {
+				reports = nil
+			}
+		case <-grown: // what was held back is taken
 		case <-ctx.Done():
 			w.flush()
 			return nil
@@ -117,6 +141,9 @@ func (w *worker) fill(ctx context.Context) error {
 		if w.fetched != nil || behind { // what is mapped must not wait until all is remembered
 			return nil
 		}
+		if w.takeHeld() {
+			continue
+		}
 		part, err := w.poller.Take()
 		if part == nil && err == nil {
 			return nil
@@ -127,7 +154,7 @@ func (w *worker) fill(ctx context.Context) error {
 	}
 }
 
-// accept starts on fetched records, or finds a new position for a partition whose old one is not,
+// accept starts on fetched records, unless their partition is held back, or finds a new position for a partition whose old one is not,
 // or no longer, in the log.
 func (w *worker) accept(ctx context.Context, fetched *fetch.PartitionData, err error) error {
 	gone, isGone := errors.AsType[fetch.PositionError](err)
@@ -141,13 +168,25 @@ func (w *worker) accept(ctx context.Context, fetched *fetch.PartitionData, err e
 	case err != nil:
 		return err
 	}
-	w.fetched = fetched
+	if p := w.partitions[state.Partition{Topic: fetched.Topic, ID: fetched.Partition}]; p.held != nil {
+		p.held.later = append(p.held.later, fetched)
+	} else {
+		w.read(fetched)
+	}
+	return nil
+}
+
+// read starts on fetched records.
+func (w *worker) read(fetched *fetch.PartitionData) {
+	w.fetched, w.again = fetched, false
 	w.from = w.partitions[state.Partition{Topic: fetched.Topic, ID: fetched.Partition}]
 	// The epoch may be later than that of the records mapped next, see Position.Epoch.
 	w.from.epoch = max(w.from.epoch, w.fetched.LastEpoch)
+	if w.decoder == nil {
+		w.decoder = new(fetch.Decoder)
+	}
 	w.decoder.Reset(fetched)
 	w.reportLag(w.from)
-	return nil
 }
 
 // mapFetched maps the current records until there are none or the batch is full.
@@ -156,7 +195,11 @@ func (w *worker) mapFetched() {
 		return
 	}
 	for !w.full() {
-		ok, err := w.decoder.Next(&w.record)
+		ok, err := true, error(nil)
+		if !w.again {
+			ok, err = w.decoder.Next(&w.record)
+		}
+		w.again = false
 		if err != nil {
 			w.meetBroken(err)
 			return
@@ -180,6 +223,9 @@ func (w *worker) mapFetched() {
 		take := w.mapRecord
 		if w.record.Offset < w.from.position {
 			take = w.note
+		} else if w.mustWait() {
+			w.holdBack()
+			return
 		} else {
 			w.from.remembers = true
 		}
@@ -221,7 +267,8 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	}
 	if poison == nil {
 		// Records of no stream also count: a later plan may have a stream for them.
-		w.newest = max(w.newest, state.Believed(rec.Timestamp, b.began))
+		at := state.Believed(rec.Timestamp, b.began)
+		w.newest, w.from.newest = max(w.newest, at), max(w.from.newest, at)
 		w.enrichEvents(rec, out.Events, rangeIndex, before)
 	}
 	w.tracing.link(b, rec)

@@ -216,7 +216,7 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 	w := &worker{
-		cfg: &Config{}, current: newBatch(), live: &backfill.Live{}, from: p, mapper: registry.NewMapper(),
+		cfg: &Config{}, current: newBatch(), live: &backfill.Live{}, mapping: mapping{from: p}, mapper: registry.NewMapper(),
 	}
 	w.mapper.MaxRecordBytes = 1 << 10
 	w.mapRecord(&fetch.Record{Timestamp: 4_000_000_000_000, Value: []byte(`{"at": 3999999999999, "user": "u"}`)})
@@ -231,7 +231,7 @@ func TestBatchesWithRecordsAreLive(t *testing.T) {
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, recentLoad: newLoad(), live: &backfill.Live{}, mapper: registry.NewMapper(), current: newBatch(), spare: newBatch(),
-		from:    &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}},
+		mapping: mapping{from: &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}},
 		applier: &applier{todo: make(chan *workerBatch, 1)},
 	}
 	w.mapper.MaxRecordBytes = 1 << 10

@@ -144,7 +144,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 	topics := make(map[string]int)
 	for i := range l.positions {
 		pos := l.positions[(l.turn+i)%len(l.positions)]
-		if pos.stopped {
+		if pos.stopped || pos.held {
 			continue
 		}
 		t, ok := topics[pos.Topic]

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
@@ -41,6 +42,36 @@ func TestRequestsRotate(t *testing.T) {
 		if first[pos.Partition] < 2 {
 			t.Errorf("%v comes first in %d requests, want at least 2", pos.Partition, first[pos.Partition])
 		}
+	}
+}
+
+// A partition that is held is not asked for. A loop that has nothing else to ask for goes on once it no longer is.
+func TestHold(t *testing.T) {
+	p := NewPoller(PollerConfig{})
+	defer p.Close()
+	l := &leader{wake: make(chan struct{}, 1)}
+	for i := range int32(2) {
+		pos := &position{Partition: state.Partition{Topic: "t", ID: i}, maxBytes: 1, leader: l}
+		l.positions, p.positions[pos.Partition] = append(l.positions, pos), pos
+	}
+	p.Hold("t", 1, true)
+	p.Hold("t", 2, true) // it has left
+	req, _, _ := p.nextFetch(l)
+	if len(req.sent) != 1 || req.Topics[0].Partitions[0].Partition != 0 {
+		t.Errorf("while one is held, asked for %+v", req.Topics)
+	}
+	p.Hold("t", 0, true)
+	if req, rest, alive := p.nextFetch(l); req != nil || rest < time.Minute || !alive {
+		t.Errorf("while both are held, asked for %+v, and then in %v", req, rest)
+	}
+	p.Hold("t", 1, false)
+	select {
+	case <-l.wake:
+	default:
+		t.Error("the loop is not woken")
+	}
+	if req, _, _ := p.nextFetch(l); len(req.sent) != 1 || req.Topics[0].Partitions[0].Partition != 1 {
+		t.Errorf("while the other one is held, asked for %+v", req.Topics)
 	}
 }
 

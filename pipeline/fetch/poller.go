@@ -101,6 +101,7 @@ type position struct {
 	generation   uint64 // changes at every Seek; data that was fetched under an earlier one is dropped
 	maxBytes     int32  // doubled while a batch does not fit
 	stopped      bool   // an error was reported, and only a Seek resumes
+	held         bool   // see Poller.Hold
 	leader       *leader
 	epoch        int32       // of the leader, -1 if unknown
 	id           topicID     // of the topic that the leader was found for
@@ -186,6 +187,21 @@ func (p *Poller) seek(pos *position, offset int64, epoch int32) {
 	pos.stopped = false
 	if pos.leader != nil {
 		pos.leader.interrupt()
+	}
+}
+
+// Hold stops or resumes asking for more of a partition. What was fetched, or asked for, is returned by Poll nevertheless. It has no
+// effect on a partition that was not added.
+func (p *Poller) Hold(topic string, partition int32, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pos := p.positions[state.Partition{Topic: topic, ID: partition}]
+	if pos == nil {
+		return
+	}
+	pos.held = held
+	if !held && pos.leader != nil {
+		signal(pos.leader.wake)
 	}
 }
 

@@ -1,0 +1,204 @@
+// Package align keeps partitions close together in time while they catch up, as Flink's watermark alignment does. State is
+// pruned and expires by the newest record applied, and of a log only the newest values are kept. So an event that is written with
+// its features would lack state if the partitions of other topics, or other partitions of its own, were days ahead.
+package align
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+const (
+	// maxApart is how far apart partitions may be: half of the time for which, by default, a question may look back, and of that by
+	// which keys live longer than needed.
+	maxApart = 30 * time.Minute
+	// patience is how long the others wait for a partition that gets no further.
+	patience = 10 * time.Second
+)
+
+// Alignment says up to which timestamp the partitions of a process may be read. It is safe for concurrent use.
+type Alignment struct {
+	now    func() time.Time
+	limit  atomic.Int64 // set under mu
+	waited atomic.Bool
+
+	mu       sync.Mutex
+	own      map[state.Partition]*place
+	others   int64 // the timestamp, in ms, that the partitions of other processes have reached; state.MaxTime without any
+	done     bool
+	watchers map[chan struct{}]bool
+	ahead    chan struct{} // the own partitions are ahead of the others; capacity 1
+}
+
+// place is how far a partition has come.
+type place struct {
+	at       int64 // the timestamp, in ms, of its last record, or of the one that waits; state.MinTime while it is unknown
+	since    time.Time
+	waits    bool
+	caughtUp bool // since it was assigned, once
+}
+
+// New returns an alignment of no partitions. now is time.Now, except in tests.
+func New(now func() time.Time) *Alignment {
+	a := &Alignment{
+		now: now, own: map[state.Partition]*place{}, others: state.MinTime,
+		watchers: map[chan struct{}]bool{}, ahead: make(chan struct{}, 1),
+	}
+	a.limit.Store(state.MinTime)
+	return a
+}
+
+// Join adds partitions that were assigned to the process.
+func (a *Alignment) Join(partitions []state.Partition) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range partitions {
+		a.own[p] = &place{at: state.MinTime, since: a.now()}
+	}
+	a.decide()
+}
+
+// Leave removes partitions.
+func (a *Alignment) Leave(partitions []state.Partition) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range partitions {
+		delete(a.own, p)
+	}
+	a.decide()
+}
+
+// Report is where a partition is.
+type Report struct {
+	state.Partition
+	At       int64 // the timestamp, in ms, of its last record, or of the one that waits; state.MinTime if it is unknown
+	Waits    bool  // the next record is beyond the limit
+	CaughtUp bool  // it has no next record
+}
+
+// Report takes reports of partitions.
+func (a *Alignment) Report(reports []Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	for _, r := range reports {
+		p := a.own[r.Partition]
+		if p == nil {
+			continue
+		}
+		if p.at != r.At || r.Waits {
+			p.at, p.since = r.At, now
+		}
+		p.waits = r.Waits
+		p.caughtUp = p.caughtUp || r.CaughtUp || r.At > now.Add(-maxApart).UnixMilli()
+	}
+	a.decide()
+}
+
+// Done reports whether all own partitions have caught up. It stays so.
+func (a *Alignment) Done() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.done
+}
+
+// Limit returns the timestamp, in ms, up to which records may be read.
+func (a *Alignment) Limit() int64 { return a.limit.Load() }
+
+// has reports whether a partition is one of the process.
+func (a *Alignment) has(p state.Partition) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.own[p] != nil
+}
+
+// sought returns the timestamp, in ms, that the own partitions have reached, as far as it is known.
+func (a *Alignment) sought() (moment int64, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	moment = a.least()
+	return max(0, moment), moment != state.MinTime && moment != state.MaxTime
+}
+
+// reach notes that the partitions of other processes have reached a timestamp, in ms.
+func (a *Alignment) reach(others int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.others = others
+	a.decide()
+}
+
+// stay notes that some partitions of other processes have not reached a timestamp, in ms.
+func (a *Alignment) stay(before int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.others = min(a.others, before)
+	a.decide()
+}
+
+// Waiting reports whether a partition waits for the first time since the process began.
+func (a *Alignment) Waiting() (first bool) { return a.waited.CompareAndSwap(false, true) }
+
+// Watch returns a channel that receives when the limit has grown, until stop is called.
+func (a *Alignment) Watch() (grown <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watchers[c] = true
+	return c, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.watchers, c)
+	}
+}
+
+// least returns the timestamp, in ms, that all own partitions have reached, but for those for which the others wait no longer;
+// state.MaxTime if there are no others.
+func (a *Alignment) least() int64 {
+	least, now := int64(state.MaxTime), a.now()
+	for _, p := range a.own {
+		if !p.caughtUp && (p.waits || now.Sub(p.since) < patience) {
+			least = min(least, p.at)
+		}
+	}
+	return least
+}
+
+// decide sets the limit.
+func (a *Alignment) decide() {
+	if a.done {
+		return
+	}
+	a.done = len(a.own) > 0
+	for _, p := range a.own {
+		a.done = a.done && p.caughtUp
+	}
+	least := a.least()
+	if least > a.others {
+		signal(a.ahead)
+	}
+	limit := int64(math.MaxInt64)
+	switch least = min(least, a.others); {
+	case a.done || least == state.MaxTime:
+	case least == state.MinTime:
+		limit = state.MinTime
+	default:
+		limit = least + maxApart.Milliseconds()
+	}
+	if limit > a.limit.Swap(limit) {
+		for c := range a.watchers {
+			signal(c)
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,115 @@
+package align
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+const apart = int64(30 * 60_000) // maxApart, in ms
+
+var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// aligned is an alignment by a clock of its own.
+type aligned struct {
+	*Alignment
+	t     *testing.T
+	clock time.Time
+}
+
+// newAligned has partitions 0 to n-1 of a topic, and no others.
+func newAligned(t *testing.T, n int32) *aligned {
+	a := &aligned{t: t, clock: began}
+	a.Alignment = New(func() time.Time { return a.clock })
+	for p := range n {
+		a.Join([]state.Partition{{Topic: "t", ID: p}})
+	}
+	a.reach(state.MaxTime)
+	return a
+}
+
+func (a *aligned) report(p int32, r Report) {
+	r.Partition = state.Partition{Topic: "t", ID: p}
+	a.Report([]Report{r})
+}
+
+func (a *aligned) expect(what string, want int64) {
+	a.t.Helper()
+	if got := a.Limit(); got != want {
+		a.t.Errorf("%s: the limit is %d, want %d", what, got, want)
+	}
+}
+
+// The partition that has come least far decides, until all have caught up.
+func TestLimit(t *testing.T) {
+	a := newAligned(t, 2)
+	grown, stop := a.Watch()
+	a.expect("at the start", state.MinTime)
+	a.report(0, Report{At: 5000})
+	a.expect("while one is unknown", state.MinTime)
+	a.report(1, Report{At: 7000, Waits: true})
+	a.expect("both are known", 5000+apart)
+	<-grown
+	a.report(0, Report{At: 9000})
+	a.expect("the other one is behind now", 7000+apart)
+	<-grown
+	a.report(0, Report{At: 9000, CaughtUp: true})
+	if a.expect("one has caught up", 7000+apart); a.Done() {
+		t.Error("done, though one is behind")
+	}
+	a.report(0, Report{At: 9000}) // there are new records
+	a.expect("it has caught up for good", 7000+apart)
+	stop()
+	a.report(1, Report{At: began.UnixMilli() - apart + 1})
+	if a.expect("the other one has almost reached the clock", math.MaxInt64); !a.Done() {
+		t.Error("not done")
+	}
+	a.Join([]state.Partition{{Topic: "t", ID: 2}})
+	a.expect("for good", math.MaxInt64)
+	select {
+	case <-grown:
+		t.Error("told after the end")
+	default:
+	}
+}
+
+// The others wait for a partition that gets no further for a while only, and again once it does; not for one that left.
+func TestStuck(t *testing.T) {
+	a := newAligned(t, 3)
+	a.report(0, Report{At: 1000})
+	a.report(1, Report{At: 7000, Waits: true})
+	a.report(2, Report{At: 8000, Waits: true})
+	a.clock = a.clock.Add(patience - 1)
+	a.report(0, Report{At: 1000})
+	a.expect("for a while", 1000+apart)
+	a.clock = a.clock.Add(1)
+	a.report(1, Report{At: 7000, Waits: true})
+	a.expect("too long", 7000+apart)
+	a.report(0, Report{At: 2000})
+	a.expect("it gets on", 2000+apart)
+	a.Leave([]state.Partition{{Topic: "t", ID: 0}})
+	a.expect("it leaves", 7000+apart)
+	a.report(0, Report{At: 3000}) // sent before it left
+	a.expect("it has left", 7000+apart)
+
+	a.clock = a.clock.Add(patience)
+	a.report(1, Report{At: 7000})
+	a.report(2, Report{At: 8000})
+	a.clock = a.clock.Add(patience)
+	a.report(1, Report{At: 7000})
+	if a.expect("nobody gets on", math.MaxInt64); a.Done() {
+		t.Error("done, though none has caught up")
+	}
+	a.report(2, Report{At: 8001})
+	a.expect("one gets on", 8001+apart)
+}
+
+// Without partitions there is no end.
+func TestNoPartitions(t *testing.T) {
+	a := newAligned(t, 0)
+	if a.report(0, Report{At: 1, CaughtUp: true}); a.Done() {
+		t.Error("done")
+	}
+}

@@ -1,0 +1,143 @@
+package align
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+// cluster is brokers and a store in one. Its topic t has partitions, each with the timestamps of its records.
+type cluster struct {
+	records map[int32][]int64
+	applied map[int32]int64 // offsets
+	start   map[int32]int64
+	err     error
+
+	mu    sync.Mutex // guards applied and looks
+	looks int
+}
+
+func (c *cluster) Logs(_ context.Context, partitions []state.Partition) (logs []fetch.Log, err error) {
+	for _, p := range partitions {
+		end := int64(len(c.records[p.ID]))
+		logs = append(logs, fetch.Log{Partitions: len(c.records), Start: c.start[p.ID], Stable: end, End: end})
+	}
+	return logs, c.err
+}
+
+func (c *cluster) Since(_ context.Context, partitions []state.Partition, logs []fetch.Log, moment int64) (found []fetch.Dated) {
+	c.mu.Lock()
+	c.looks++
+	c.mu.Unlock()
+	for i, p := range partitions {
+		list := c.records[p.ID]
+		if at := slices.IndexFunc(list, func(t int64) bool { return t >= moment }); at >= 0 {
+			found = append(found, fetch.Dated{Offset: int64(at), Timestamp: list[at]})
+		} else {
+			found = append(found, fetch.Dated{Offset: -1})
+		}
+		if len(list) == 0 {
+			logs[i].Err = errors.New("unknown")
+		}
+	}
+	return found
+}
+
+func (c *cluster) Progress(_ context.Context, partitions []state.Partition) (all [][]state.Position, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range partitions {
+		at := state.NoPosition
+		if offset, found := c.applied[p.ID]; found {
+			at = state.Position{Offset: offset}
+		}
+		all = append(all, []state.Position{state.NoPosition, at})
+	}
+	return all, c.err
+}
+
+// Partitions of other processes are as far as what is applied of them.
+func TestOthers(t *testing.T) {
+	const hour = int64(3_600_000)
+	c := &cluster{
+		records: map[int32][]int64{0: {1000}, 1: {1000, 2000, 9 * hour}, 2: {500, 600, 3000}, 3: {500}},
+		applied: map[int32]int64{}, start: map[int32]int64{},
+	}
+	a := newAligned(t, 1)
+	a.others = state.MinTime
+	o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: c, Store: c}
+	look := func(what string, want int64) {
+		t.Helper()
+		o.Look(t.Context())
+		a.expect(what, want)
+	}
+	look("nothing is known of the own one", state.MinTime)
+	a.report(0, Report{At: 2000, Waits: true})
+	look("nothing is applied", state.MinTime)
+	c.applied = map[int32]int64{1: 1, 2: 2}
+	look("one has not begun", state.MinTime)
+	c.applied[3] = 1 // at its end, which is before
+	look("all are there", 2000+apart)
+	a.report(0, Report{At: 5 * hour, Waits: true})
+	a.expect("not looked again", 2000+apart)
+	look("one is not there", 2000+apart)
+	c.applied[1] = 2
+	look("another one is not there", 2000+apart)
+	c.start[2] = 3 // its log was cut off
+	look("there is nothing until long after", 5*hour+apart)
+	a.report(0, Report{At: 8 * hour, Waits: true})
+	a.expect("so they need not be looked at", 8*hour+apart)
+
+	a.report(0, Report{At: 10 * hour, Waits: true})
+	c.err = errors.New("away")
+	look("the brokers are away", 9*hour+apart)
+	c.err = nil
+	a.clock = a.clock.Add(patience - 1)
+	look("one is at the record before", 9*hour+apart)
+	a.clock = a.clock.Add(patience)
+	look("it gets no further", 10*hour+apart)
+	c.records = map[int32][]int64{0: c.records[0]}
+	look("there are no others", 10*hour+apart)
+	a.report(0, Report{At: 20 * hour, Waits: true})
+	a.expect("nor will there be", 20*hour+apart)
+}
+
+// Others are looked at as soon as the own partitions are ahead of them, until these have caught up.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{records: map[int32][]int64{0: {1000}, 1: {1000, 2000}}, applied: map[int32]int64{1: 1}}
+		a := newAligned(t, 1)
+		a.others = state.MinTime
+		a.report(0, Report{At: 1500, Waits: true})
+		o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: c, Store: c}
+		ended := make(chan struct{})
+		go func() { o.Follow(t.Context()); close(ended) }()
+		synctest.Wait()
+		a.expect("at once", 1500+apart)
+		time.Sleep(lookInterval / 2)
+		synctest.Wait()
+		before := c.looks
+		a.report(0, Report{At: 2500, Waits: true})
+		synctest.Wait()
+		if c.looks != before+1 {
+			t.Errorf("looked %d times when the own partition was ahead, want once", c.looks-before)
+		}
+		c.mu.Lock()
+		c.applied[1] = 2
+		c.mu.Unlock()
+		time.Sleep(lookInterval)
+		synctest.Wait()
+		a.expect("later", 2500+apart)
+		a.report(0, Report{At: 2500, CaughtUp: true})
+		<-ended
+		a.expect("at the end", math.MaxInt64)
+	})
+}

@@ -1,0 +1,142 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/align"
+	"github.com/weir-stream/weir/pipeline/enrich"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+// While partitions of enriched events catch up, records beyond the limit of package align wait, and other partitions go on.
+
+// heldBack is what was fetched of a partition and waits.
+type heldBack struct {
+	mapping                        // its record is the next one; nothing while that is the first of later
+	later   []*fetch.PartitionData // not empty then
+}
+
+// next returns the timestamp of the next record, in ms, as far as it is known.
+func (h *heldBack) next() int64 {
+	if h.fetched == nil {
+		return state.MinTime
+	}
+	return h.record.Timestamp
+}
+
+// reportInterval is how often a worker reports where its partitions are, while they catch up.
+const reportInterval = 50 * time.Millisecond
+
+// mustWait reports whether the record that was read last is beyond the limit.
+func (w *worker) mustWait() bool {
+	return w.alignment != nil && w.record.Timestamp > w.alignment.Limit()
+}
+
+// holdBack leaves the current partition at the record that was read last.
+func (w *worker) holdBack() {
+	p := w.from
+	if w.alignment.Waiting() {
+		w.log.Info("partitions catch up in step, since events are enriched: one that is ahead waits", "topic", p.Topic, "partition", p.ID)
+	}
+	if p.held == nil {
+		p.held = &heldBack{}
+		w.waiting++
+		w.poller.Hold(p.Topic, p.ID, true)
+	}
+	w.again = true
+	p.held.mapping, w.mapping = w.mapping, mapping{}
+	w.reportReached()
+}
+
+// takeHeld goes on with the partition that has come least far of those that need not wait any more. It reports whether there is
+// one.
+func (w *worker) takeHeld() bool {
+	if w.waiting == 0 {
+		return false
+	}
+	var p *assignedPartition
+	limit := w.alignment.Limit()
+	for _, q := range w.partitions {
+		if q.held != nil && q.held.next() <= limit && (p == nil || q.held.next() < p.held.next()) {
+			p = q
+		}
+	}
+	if p == nil {
+		return false
+	}
+	h := p.held
+	if h.fetched != nil {
+		w.mapping, h.mapping = h.mapping, mapping{}
+	} else {
+		part := h.later[0]
+		h.later = h.later[1:]
+		if w.poller.Current(part) {
+			w.read(part)
+		} else {
+			part.Release()
+		}
+	}
+	if len(h.later) == 0 {
+		w.endHold(p)
+	}
+	return true
+}
+
+// dropHeld drops what waits of a partition.
+func (w *worker) dropHeld(p *assignedPartition) {
+	if p.held == nil {
+		return
+	}
+	if p.held.fetched != nil {
+		p.held.fetched.Release()
+	}
+	for _, part := range p.held.later {
+		part.Release()
+	}
+	w.endHold(p)
+}
+
+func (w *worker) endHold(p *assignedPartition) {
+	p.held = nil
+	w.waiting--
+	w.poller.Hold(p.Topic, p.ID, false)
+}
+
+// reportReached reports where the partitions are.
+func (w *worker) reportReached() {
+	left := w.poller.Left()
+	var reports []align.Report
+	for id, p := range w.partitions {
+		if !p.active() {
+			continue
+		}
+		n, known := left[id]
+		switch r := (align.Report{Partition: id, At: p.newest}); {
+		case p.held == nil:
+			r.CaughtUp = known && n == 0 && (w.fetched == nil || w.from != p)
+			reports = append(reports, r)
+		case p.held.fetched != nil:
+			r.At, r.Waits = p.held.next(), true
+			reports = append(reports, r)
+		}
+	}
+	w.alignment.Report(reports)
+}
+
+// align follows the partitions of other processes if events are enriched, until those of this one have caught up.
+func (p *Processor) align(ctx context.Context, r *features.Registry) {
+	if len(enrich.Streams(r)) == 0 || p.alignment.Done() {
+		return
+	}
+	poller := fetch.NewPoller(fetch.PollerConfig{
+		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...), Isolation: p.cfg.Isolation, Logger: p.log,
+	})
+	defer poller.Close()
+	others := align.Others{Alignment: p.alignment, Topics: r.Topics(), Brokers: poller, Store: p.cfg.Store}
+	others.Follow(ctx)
+}
