@@ -70,6 +70,7 @@ func (r *round) compare() {
 func (r *round) compareEnriched(c *blackbox.Comparison, registry *features.Registry) {
 	stream, _ := registry.Stream("login")
 	c.Model, c.Partly = model.New(registry), r.had(loseOwnKeys) || r.had(plansBack)
+	c.MayLack = func(f *features.Feature) bool { return f.Forgets() && f.Keep == workload.KeptBriefly }
 	nowhere := func(*features.Feature) bool { return false }
 	c.Enriched(registry, stream, r.read(workload.Logins+r.suffix), r.read(workload.Enriched+r.suffix), nowhere)
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
@@ -131,14 +132,21 @@ var ofRows = []Feature{
 }
 
 // enriched are what logins are enriched with. Logins are of one partition, so it is determined what is known at each, if state is kept
-// for as long as payments may be ahead of them.
+// for as long as payments may be ahead of them. What is kept for less may be incomplete: a processor that is killed, or that takes a
+// partition over, is then ahead of others.
 var enriched = []Feature{
 	{"always_logins", "COUNT(lifetime, login, user)"},
 	{"always_login_units", "SUM(7d, login, units, user, tile=1d, keep=1000d)"},
 	{"always_login_shops", "COUNT_DISTINCT(1d, login, user, shop, tile=exact, keep=1000d, max=100000)"},
 	{"always_login_ips", "LAST_K(2h, login, ip, user, k=3, keep=1000d, max=100000)"},
 	{"always_login_sights", "COUNT(7d, login, SET(7d, login, user, ip, tile=1d, keep=1000d), tile=1d, keep=1000d)"},
+	{"always_login_day", "COUNT(1d, login, user)"},
+	{"always_login_hour", "SUM(1h, login, units, user)"},
+	{"always_login_latest", "LAST_K(2h, login, shop, user, k=3, max=100000)"},
 }
+
+// KeptBriefly is for how long features are kept that do not say it.
+const KeptBriefly = time.Hour
 
 // DrawVersions draws n versions of the definitions. Each has about half the features of a pool,
 // and all features named always_….

@@ -122,6 +122,8 @@ type Comparison struct {
 	Model *model.Model
 	// Partly accepts answers that are complete only since a moment within their coverage.
 	Partly bool
+	// MayLack says of which features of enriched events the same is accepted; nil for none.
+	MayLack func(*features.Feature) bool
 	// Gaps also accepts such answers, and still compares them: the log has lost records that the state still has.
 	Gaps bool
 	// Earlier returns the answer of the model of earlier definitions, if they have the feature. Their caps may have

@@ -82,7 +82,7 @@ func (c *Comparison) enriched(by *features.Enrichment, e *record.Event, in, out 
 			if got.Status == "" || len(got.Value) == 0 {
 				c.differs("offset %d: %s is missing", in.Offset, f.Name)
 			}
-		case c.Partly && got.Status == query.Incomplete:
+		case got.Status == query.Incomplete && (c.Partly || c.MayLack != nil && c.MayLack(f)):
 			c.Incomplete[f.Name]++
 		default:
 			c.Compared++
