@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -248,11 +249,11 @@ which they were not too late have counted them.`,
 				if err != nil {
 					return err
 				}
-				return summary.WriteText(cmd.OutOrStdout(), true)
+				return writeText(cmd.OutOrStdout(), func(b *strings.Builder) { summary.WriteText(b, true) })
 			}
 			summary, err := replay.Run(cmd.Context())
 			if summary.Replayed != nil {
-				_ = summary.WriteText(cmd.OutOrStdout(), false)
+				_ = writeText(cmd.OutOrStdout(), func(b *strings.Builder) { summary.WriteText(b, false) })
 			}
 			return err
 		},

@@ -3,12 +3,13 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
 // report is what a command prints in words or, with --json, as one JSON object.
-type report interface{ WriteText(io.Writer) error }
+type report interface{ WriteText(*strings.Builder) }
 
 // output prints reports in the form that a flag chooses.
 type output struct{ asJSON bool }
@@ -19,9 +20,17 @@ func (o *output) flag(cmd *cobra.Command) {
 
 func (o *output) print(cmd *cobra.Command, r report) error {
 	if !o.asJSON {
-		return r.WriteText(cmd.OutOrStdout())
+		return writeText(cmd.OutOrStdout(), r.WriteText)
 	}
 	out := json.NewEncoder(cmd.OutOrStdout())
 	out.SetIndent("", "  ")
 	return out.Encode(r)
+}
+
+// writeText makes a text and writes it at once.
+func writeText(out io.Writer, text func(*strings.Builder)) error {
+	var b strings.Builder
+	text(&b)
+	_, err := io.WriteString(out, b.String())
+	return err
 }

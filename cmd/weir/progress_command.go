@@ -166,7 +166,7 @@ their state has counted.`,
 // takeSteps prints the meaning of the steps, and carries them out if requested. It reports whether it did.
 func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, yes bool) (placed bool, err error) {
 	out := cmd.OutOrStdout()
-	if err := place.WriteText(out, steps); err != nil {
+	if err := writeText(out, func(b *strings.Builder) { place.WriteText(b, steps) }); err != nil {
 		return false, err
 	}
 	ending := "done"

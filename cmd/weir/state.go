@@ -83,7 +83,7 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 			case asJSON:
 				return errors.Join(json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun}), err)
 			}
-			return errors.Join(inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope), err)
+			return errors.Join(writeText(cmd.OutOrStdout(), func(b *strings.Builder) { inspect.WriteDropped(b, dropped, scope) }), err)
 		}
 		if !refilling {
 			return withState(s, cmd, openRedis, drop)

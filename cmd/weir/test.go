@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ Kafka nor Redis. The command fails if a test fails.`,
 				results = append(results, result)
 				tests, failed = tests+len(result.Tests), failed+result.Failed()
 			}
-			if err := featuretest.WriteText(cmd.OutOrStdout(), results); err != nil {
+			if err := writeText(cmd.OutOrStdout(), func(b *strings.Builder) { featuretest.WriteText(b, results) }); err != nil {
 				return err
 			}
 			if junit != "" {

@@ -24,9 +24,7 @@ func TestExplainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := Explain(r).WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	Explain(r).WriteText(&text)
 	if *update {
 		if err := os.WriteFile("testdata/explain.txt", []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -61,8 +59,9 @@ features:
 		}
 	}
 	var text strings.Builder
-	if err := p.WriteText(&text); err != nil || !strings.Contains(text.String(), "  record (ip; ok; amount; merchant), newest 1000  ") {
-		t.Errorf("%v\n%s", err, text.String())
+	p.WriteText(&text)
+	if !strings.Contains(text.String(), "  record (ip; ok; amount; merchant), newest 1000  ") {
+		t.Error(text.String())
 	}
 	for _, f := range p.Features {
 		if of := f.Name != "paid"; of != (f.Event == "tx") || of != strings.HasSuffix(f.Meaning, ", compared with the event in hand") {
@@ -101,9 +100,7 @@ services:
 		t.Errorf("streams (-want +got):\n%s", diff)
 	}
 	var text strings.Builder
-	if err := p.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	p.WriteText(&text)
 	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  MUTATIONS  IDS KEPT  WRITTEN TO                    WITH SERVICE
 login     logins        0         0        0          -         -                             -
 tx        transactions  1         0        2          10m       transactions.enriched (avro)  risk
@@ -210,9 +207,7 @@ func TestExplainTilesByKey(t *testing.T) {
 		"share: RATIO(7d, tx, user, condition='ok', where='fee > 1')", "spread: STDDEV(7d, tx, amount, user)",
 		"last: LAST(7d, tx, device, user)"))
 	var text strings.Builder
-	if err := p.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	p.WriteText(&text)
 	for _, want := range []string{
 		"tx        transactions  1         2        8          -         -           -\n",
 		// One key with eight series of 9 days each (of 100 devices, and of one range each; two of

@@ -3,14 +3,13 @@ package cost
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 )
 
 // WriteText writes the explanation as tables for a terminal.
-func (p *Explanation) WriteText(w io.Writer) error {
+func (p *Explanation) WriteText(w *strings.Builder) {
 	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "MUTATIONS", "IDS KEPT", "WRITTEN TO", "WITH SERVICE")
 	for _, s := range p.Streams {
@@ -62,7 +61,7 @@ func (p *Explanation) WriteText(w io.Writer) error {
 		t.row(s.ID, s.Group, s.Stream, strings.Join(s.By, ", "), keeps, s.Tile, s.Keep,
 			where, cmp.Or(strings.Join(s.Features, ", "), "-"))
 	}
-	return t.Flush()
+	_ = t.Flush() // a Builder takes all
 }
 
 // writeDedups writes what it takes to know repetitions, if any stream does.

@@ -2,14 +2,13 @@ package cost
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 )
 
 // WriteText writes the sizing as tables for a terminal.
-func (z *Sizing) WriteText(w io.Writer) error {
+func (z *Sizing) WriteText(w *strings.Builder) {
 	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.row("TOPIC", "EVENTS A SECOND", "KEYS AN EVENT", "PARTITIONS")
 	for _, s := range z.Topics {
@@ -28,7 +27,7 @@ func (z *Sizing) WriteText(w io.Writer) error {
 		t.row("API cores", z.APIs, fmt.Sprintf("%s busy with %s questions a second of %d features in %d keys; over two processes or more",
 			cores(z.APICores), amount(z.load.Questions), z.QuestionValues, z.QuestionKeys))
 	}
-	return t.Flush()
+	_ = t.Flush() // a Builder takes all
 }
 
 // amount writes a number in three significant digits.

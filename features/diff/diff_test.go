@@ -322,9 +322,7 @@ features
 			d.Cost[i].Before, d.Cost[i].After = 1, 1
 		}
 		var got strings.Builder
-		if err := d.WriteText(&got); err != nil {
-			t.Fatal(err)
-		}
+		d.WriteText(&got)
 		if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got.String()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", c.change, diff)
 		}

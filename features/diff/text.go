@@ -2,21 +2,20 @@ package diff
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/weir-stream/weir/features/window"
 )
 
 // WriteText writes the difference as text: + is added, - removed, ~ changed.
-func (d *Difference) WriteText(w io.Writer) error {
-	var b strings.Builder
+func (d *Difference) WriteText(b *strings.Builder) {
+	before := b.Len()
 	section := func(name string, changes []Change) {
 		if len(changes) > 0 {
-			fmt.Fprintf(&b, "%s\n", name)
+			fmt.Fprintf(b, "%s\n", name)
 		}
 		for _, c := range changes {
-			fmt.Fprintf(&b, "  %s\n", strings.Join(append([]string{c.mark() + " " + c.Name}, c.Changes...), "\n      "))
+			fmt.Fprintf(b, "  %s\n", strings.Join(append([]string{c.mark() + " " + c.Name}, c.Changes...), "\n      "))
 		}
 	}
 	section("streams", d.Streams)
@@ -25,9 +24,9 @@ func (d *Difference) WriteText(w io.Writer) error {
 	}
 	for i := range d.Features {
 		f := &d.Features[i]
-		fmt.Fprintf(&b, "  %s %s: %s\n", f.mark(), f.Name, f.said())
+		fmt.Fprintf(b, "  %s %s: %s\n", f.mark(), f.Name, f.said())
 		for _, c := range f.Changes {
-			fmt.Fprintf(&b, "      %s\n", c)
+			fmt.Fprintf(b, "      %s\n", c)
 		}
 	}
 	section("services", d.Services)
@@ -36,19 +35,17 @@ func (d *Difference) WriteText(w io.Writer) error {
 		b.WriteString("cost\n")
 	}
 	for _, c := range d.Cost {
-		fmt.Fprintf(&b, "  %s: %d -> %d\n", c.What, c.Before, c.After)
+		fmt.Fprintf(b, "  %s: %d -> %d\n", c.What, c.Before, c.After)
 	}
-	if b.Len() == 0 && d.Backfill == nil && d.Memory == nil {
+	if b.Len() == before && d.Backfill == nil && d.Memory == nil {
 		b.WriteString("nothing changes but perhaps descriptions\n")
 	}
 	if d.Memory != nil {
-		d.Memory.writeText(&b)
+		d.Memory.writeText(b)
 	}
 	if d.Backfill != nil {
-		d.Backfill.writeText(&b)
+		d.Backfill.writeText(b)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func (c *Change) mark() string {

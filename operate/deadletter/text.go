@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
@@ -20,7 +20,7 @@ import (
 type Letters []*Letter
 
 // WriteText writes a table of the letters, and their number by reason below it.
-func (letters Letters) WriteText(out io.Writer) error {
+func (letters Letters) WriteText(out *strings.Builder) {
 	if len(letters) > 0 {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "DEAD LETTER\tSOURCE\tSET ASIDE\tREASON\tSTREAM\tREPLAYED\tMESSAGE")
@@ -28,14 +28,11 @@ func (letters Letters) WriteText(out io.Writer) error {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.At, l.Source, spelling.Moment(l.SetAside), l.Reason,
 				cmp.Or(l.Stream, "-"), l.replayed(), spelling.Visible(l.Message))
 		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
-		fmt.Fprintln(out)
+		_ = table.Flush() // a Builder takes all
+		out.WriteByte('\n')
 	}
 	reasons, replayed := count(letters)
-	_, err := fmt.Fprintf(out, "%s%s, %d of them replayed\n", spelling.Counted(len(letters), "dead letter"), list(reasons), replayed)
-	return err
+	fmt.Fprintf(out, "%s%s, %d of them replayed\n", spelling.Counted(len(letters), "dead letter"), list(reasons), replayed)
 }
 
 // replayed says whether a letter was replayed.
@@ -133,7 +130,7 @@ func (letters Letters) MarshalJSON() ([]byte, error) {
 }
 
 // WriteText writes a letter with the original record: printable bytes unchanged, everything else in hexadecimal.
-func (l *Letter) WriteText(out io.Writer) error {
+func (l *Letter) WriteText(out *strings.Builder) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "dead letter\t%s, set aside %s\n", l.At, spelling.Moment(l.SetAside))
 	fmt.Fprintf(w, "source\t%s, of %s\n", l.Source, spelling.Moment(l.Timestamp))
@@ -145,20 +142,16 @@ func (l *Letter) WriteText(out io.Writer) error {
 	for _, h := range l.Headers {
 		fmt.Fprintf(w, "header\t%s: %s\n", spelling.Visible(h.Key), quoted(h.Value))
 	}
-	if l.Value == nil {
-		fmt.Fprintf(w, "value\tnone\n")
-		return w.Flush()
-	}
-	fmt.Fprintf(w, "value\t%s\n", spelling.Counted(len(l.Value), "byte"))
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	text := string(l.Value) + "\n"
-	if !isPrintable(l.Value) {
+	size, text := spelling.Counted(len(l.Value), "byte"), string(l.Value)+"\n"
+	switch {
+	case l.Value == nil:
+		size, text = "none", ""
+	case !isPrintable(l.Value):
 		text = hex.Dump(l.Value)
 	}
-	_, err := io.WriteString(out, text)
-	return err
+	fmt.Fprintf(w, "value\t%s\n", size)
+	_ = w.Flush() // a Builder takes all
+	out.WriteString(text)
 }
 
 // isPrintable reports whether bytes may be written to a terminal unchanged.
@@ -182,7 +175,7 @@ func quoted(b []byte) string {
 }
 
 // WriteText writes how many letters were, or would be, replayed and skipped.
-func (s Summary) WriteText(out io.Writer, would bool) error {
+func (s Summary) WriteText(out *strings.Builder, would bool) {
 	n := 0
 	for _, of := range s.Replayed {
 		n += of
@@ -191,14 +184,12 @@ func (s Summary) WriteText(out io.Writer, would bool) error {
 	if would {
 		verb = "would replay "
 	}
-	text := verb + spelling.Counted(n, "event") + list(s.Replayed) + "\n"
+	out.WriteString(verb + spelling.Counted(n, "event") + list(s.Replayed) + "\n")
 	for _, why := range allWhys() {
 		if of := s.Passed[why]; of > 0 {
-			text += fmt.Sprintf("skipped %s %s\n", spelling.Counted(of, "dead letter"), why)
+			fmt.Fprintf(out, "skipped %s %s\n", spelling.Counted(of, "dead letter"), why)
 		}
 	}
-	_, err := io.WriteString(out, text)
-	return err
 }
 
 func yes(is bool) string {

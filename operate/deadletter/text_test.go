@@ -2,11 +2,11 @@ package deadletter
 
 import (
 	"encoding/json"
-	"github.com/weir-stream/weir/features/record"
-	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-stream/weir/features/record"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -27,12 +27,9 @@ var letters = []*Letter{
 	{At: RecordID{"dead", 1, 13}, SetAside: noon + 61_000, Source: RecordID{"tx", 0, 8}, Timestamp: noon, Reason: "wrong_type", Stream: "pay", Sealed: true},
 }
 
-func written(t *testing.T, write func(*strings.Builder) error) string {
-	t.Helper()
+func written(write func(*strings.Builder)) string {
 	var out strings.Builder
-	if err := write(&out); err != nil {
-		t.Fatal(err)
-	}
+	write(&out)
 	return out.String()
 }
 
@@ -46,21 +43,26 @@ func TestLettersInWords(t *testing.T) {
 		`3 dead letters: 2 wrong_type, 1 malformed, 1 of them replayed`,
 		``,
 	}, "\n")
-	got := written(t, func(out *strings.Builder) error { return Letters(letters).WriteText(out) })
+	got := written(Letters(letters).WriteText)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got = written(t, func(out *strings.Builder) error { return Letters(nil).WriteText(out) })
+	got = written(Letters(nil).WriteText)
 	if want := "0 dead letters, 0 of them replayed\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 // inJSON writes letters as commands do.
-func inJSON(out io.Writer, letters Letters) error {
-	encoder := json.NewEncoder(out)
+func inJSON(t *testing.T, letters Letters) string {
+	t.Helper()
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(letters)
+	if err := encoder.Encode(letters); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 func TestLettersInJSON(t *testing.T) {
@@ -94,11 +96,11 @@ func TestLettersInJSON(t *testing.T) {
   "replayed": 1
 }
 `
-	got := written(t, func(out *strings.Builder) error { return inJSON(out, letters[:1]) })
+	got := inJSON(t, letters[:1])
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got = written(t, func(out *strings.Builder) error { return inJSON(out, nil) })
+	got = inJSON(t, nil)
 	if want := "{\n  \"letters\": [],\n  \"reasons\": {},\n  \"replayed\": 0\n}\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -122,7 +124,7 @@ func TestWriteText(t *testing.T) {
 		`{"amount": "ä"}`,
 		``,
 	}, "\n")
-	if diff := cmp.Diff(want, written(t, func(out *strings.Builder) error { return l.WriteText(out) })); diff != "" {
+	if diff := cmp.Diff(want, written(l.WriteText)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	l.Headers, l.Key, l.Value = nil, nil, []byte{0, 'a', 0x1b}
@@ -132,11 +134,11 @@ func TestWriteText(t *testing.T) {
 		`00000000  00 61 1b                                          |.a.|`,
 		``,
 	}, "\n")
-	if got := written(t, func(out *strings.Builder) error { return l.WriteText(out) }); !strings.HasSuffix(got, want) {
+	if got := written(l.WriteText); !strings.HasSuffix(got, want) {
 		t.Errorf("got %s\nwant it to end\n%s", got, want)
 	}
 	l.Value = nil
-	if got := written(t, func(out *strings.Builder) error { return l.WriteText(out) }); !strings.HasSuffix(got, "value        none\n") {
+	if got := written(l.WriteText); !strings.HasSuffix(got, "value        none\n") {
 		t.Errorf("got %s\nwant it to end with no value", got)
 	}
 }
@@ -148,10 +150,10 @@ func TestSummary(t *testing.T) {
 		"skipped 2 dead letters replayed before\n" +
 		"skipped 1 dead letter late, so counted already by the features that they are not too late for\n" +
 		"skipped 1 dead letter of a topic or partition that is not there; with ACLs, allow Describe on the topic\n"
-	if diff := cmp.Diff(want, written(t, func(out *strings.Builder) error { return s.WriteText(out, false) })); diff != "" {
+	if diff := cmp.Diff(want, written(func(out *strings.Builder) { s.WriteText(out, false) })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, want := written(t, func(out *strings.Builder) error { return Summary{}.WriteText(out, true) }), "would replay 0 events\n"; got != want {
+	if got, want := written(func(out *strings.Builder) { Summary{}.WriteText(out, true) }), "would replay 0 events\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,7 +4,6 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/weir-stream/weir/internal/reworded"
@@ -55,21 +54,18 @@ func (f Findings) Count(v Verdict) (n int) {
 }
 
 // WriteText writes a line for each finding, what to do below it, and totals.
-func (f Findings) WriteText(out io.Writer) error {
+func (f Findings) WriteText(text *strings.Builder) {
 	width := 0
 	for i := range f {
 		width = max(width, len(f[i].Subject))
 	}
-	var text strings.Builder
 	for i := range f {
-		fmt.Fprintf(&text, "%-4s  %-*s  %s\n", f[i].Verdict, width, f[i].Subject, f[i].Found)
+		fmt.Fprintf(text, "%-4s  %-*s  %s\n", f[i].Verdict, width, f[i].Subject, f[i].Found)
 		if f[i].Do != "" {
-			fmt.Fprintf(&text, "%s-> %s\n", strings.Repeat(" ", width+8), f[i].Do)
+			fmt.Fprintf(text, "%s-> %s\n", strings.Repeat(" ", width+8), f[i].Do)
 		}
 	}
-	fmt.Fprintf(&text, "\n%d OK, %d WARN, %d FAIL\n", f.Count(OK), f.Count(Warn), f.Count(Fail))
-	_, err := io.WriteString(out, text.String())
-	return err
+	fmt.Fprintf(text, "\n%d OK, %d WARN, %d FAIL\n", f.Count(OK), f.Count(Warn), f.Count(Fail))
 }
 
 // MarshalJSON makes an object of the findings and their number by verdict.

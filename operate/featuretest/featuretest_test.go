@@ -1,7 +1,6 @@
 package featuretest
 
 import (
-	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -30,8 +29,8 @@ func TestShippedFeatures(t *testing.T) {
 		}
 		results = append(results, r)
 		if len(r.Tests) == 0 || r.Failed() > 0 {
-			var text bytes.Buffer
-			_ = WriteText(&text, []*Result{r})
+			var text strings.Builder
+			WriteText(&text, []*Result{r})
 			t.Error(text.String())
 		}
 	}
@@ -63,17 +62,20 @@ func TestFailures(t *testing.T) {
 	for i := range r.Tests {
 		r.Tests[i].Took = 1500 * time.Microsecond
 	}
-	for name, write := range map[string]func(*bytes.Buffer) error{
-		"failing.txt": func(b *bytes.Buffer) error { return WriteText(b, []*Result{r}) },
-		"failing.xml": func(b *bytes.Buffer) error { return WriteJUnit(b, []*Result{r, broken}) },
+	for name, write := range map[string]func(*strings.Builder) error{
+		"failing.txt": func(b *strings.Builder) error {
+			WriteText(b, []*Result{r})
+			return nil
+		},
+		"failing.xml": func(b *strings.Builder) error { return WriteJUnit(b, []*Result{r, broken}) },
 	} {
-		var got bytes.Buffer
+		var got strings.Builder
 		if err := write(&got); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", name)
 		if os.Getenv("WEIR_UPDATE") != "" {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,7 +88,7 @@ func TestFailures(t *testing.T) {
 		}
 		if filepath.Ext(name) == ".xml" {
 			var any struct{ XMLName xml.Name }
-			if err := xml.Unmarshal(got.Bytes(), &any); err != nil || any.XMLName.Local != "testsuites" {
+			if err := xml.Unmarshal([]byte(got.String()), &any); err != nil || any.XMLName.Local != "testsuites" {
 				t.Error(err)
 			}
 		}
@@ -274,8 +276,8 @@ tests:
 		t.Fatal(err)
 	}
 	if len(result.Tests) != 1 || result.Failed() > 0 {
-		var text bytes.Buffer
-		_ = WriteText(&text, []*Result{result})
+		var text strings.Builder
+		WriteText(&text, []*Result{result})
 		t.Error(text.String())
 	}
 }
@@ -383,8 +385,8 @@ tests:
 		t.Fatal(err)
 	}
 	if r.Failed() > 0 {
-		var text bytes.Buffer
-		_ = WriteText(&text, []*Result{r})
+		var text strings.Builder
+		WriteText(&text, []*Result{r})
 		t.Error(text.String())
 	}
 	_, err = Run(context.Background(), filepath.Join(folder, "bad_test.yaml"))

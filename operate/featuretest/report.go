@@ -12,15 +12,14 @@ import (
 )
 
 // WriteText writes results as text: each test, and the reasons of failed ones.
-func WriteText(w io.Writer, results []*Result) error {
-	var b strings.Builder
+func WriteText(b *strings.Builder, results []*Result) {
 	tests, failed, values, unusable := 0, 0, 0, 0
 	left := untested(results)
 	for i, r := range results {
-		fmt.Fprintf(&b, "%s\n", r.File)
+		fmt.Fprintf(b, "%s\n", r.File)
 		if r.Err != nil {
 			unusable++
-			fmt.Fprintf(&b, "  FAIL no test was run\n")
+			fmt.Fprintf(b, "  FAIL no test was run\n")
 		}
 		for _, t := range r.Tests {
 			tests++
@@ -30,22 +29,20 @@ func WriteText(w io.Writer, results []*Result) error {
 				mark = "FAIL"
 				failed++
 			}
-			fmt.Fprintf(&b, "  %s %s\n", mark, t.Name)
+			fmt.Fprintf(b, "  %s %s\n", mark, t.Name)
 			for _, f := range t.Failures {
-				fmt.Fprintf(&b, "       %s\n", indented(r, f))
+				fmt.Fprintf(b, "       %s\n", indented(r, f))
 			}
 		}
 		if len(left[i]) > 0 {
-			fmt.Fprintf(&b, "  not asked about in any test of %s: %s\n", r.Definitions, strings.Join(left[i], ", "))
+			fmt.Fprintf(b, "  not asked about in any test of %s: %s\n", r.Definitions, strings.Join(left[i], ", "))
 		}
 	}
-	fmt.Fprintf(&b, "%s, %d failed, %s compared", spelling.Counted(tests, "test"), failed, spelling.Counted(values, "value"))
+	fmt.Fprintf(b, "%s, %d failed, %s compared", spelling.Counted(tests, "test"), failed, spelling.Counted(values, "value"))
 	if unusable > 0 {
-		fmt.Fprintf(&b, "; the tests of %s were not run", spelling.Counted(unusable, "file"))
+		fmt.Fprintf(b, "; the tests of %s were not run", spelling.Counted(unusable, "file"))
 	}
 	b.WriteByte('\n')
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // indented returns a failure with its location.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -165,39 +164,36 @@ func (d *dropping) dropped(held packed.Held, kept packed.Salvage, losses packed.
 }
 
 // WriteDropped writes as text what of a scope was, or would be, dropped.
-func WriteDropped(out io.Writer, list []Dropped, scope Scope) error {
+func WriteDropped(text *strings.Builder, list []Dropped, scope Scope) {
 	if len(list) == 0 {
-		text := "nothing is damaged; --all also drops what can be read\n"
+		said := "nothing is damaged; --all also drops what can be read\n"
 		if scope.All {
-			text = "there is nothing to drop\n"
+			said = "there is nothing to drop\n"
 		}
-		_, err := io.WriteString(out, text)
-		return err
+		text.WriteString(said)
+		return
 	}
 	dropped, complete := "dropped", "complete"
 	if scope.DryRun {
 		dropped, complete = "to drop", "would be complete"
 	}
-	var text strings.Builder
 	for _, d := range list {
 		for i, name := range d.by {
 			if i > 0 {
 				text.WriteByte(' ')
 			}
-			fmt.Fprintf(&text, "%s=%s", name, d.Entity[name])
+			fmt.Fprintf(text, "%s=%s", name, d.Entity[name])
 		}
-		fmt.Fprintf(&text, "\n  key       %s\n", visible(d.Key))
+		fmt.Fprintf(text, "\n  key       %s\n", visible(d.Key))
 		if d.Damage != "" {
-			fmt.Fprintf(&text, "  damaged   %s\n", d.Damage)
+			fmt.Fprintf(text, "  damaged   %s\n", d.Damage)
 		}
-		fmt.Fprintf(&text, "  %-8s  all but %s of %s\n", dropped, spelling.Counted(d.Kept, "byte"), spelling.Counted(d.Bytes, "byte"))
+		fmt.Fprintf(text, "  %-8s  all but %s of %s\n", dropped, spelling.Counted(d.Kept, "byte"), spelling.Counted(d.Bytes, "byte"))
 		if r := d.Refilled; r != nil {
-			r.writeText(&text, scope.DryRun)
+			r.writeText(text, scope.DryRun)
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.Lost)) {
-			fmt.Fprintf(&text, "  %s %s since %s\n", name, complete, spelling.Moment(d.Lost[name]))
+			fmt.Fprintf(text, "  %s %s since %s\n", name, complete, spelling.Moment(d.Lost[name]))
 		}
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
 }

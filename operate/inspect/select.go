@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 	"text/tabwriter"
@@ -261,7 +260,7 @@ func (b *builder) event(e *state.LogRecord) error {
 }
 
 // WriteText writes the rows as a table.
-func (s Selected) WriteText(out io.Writer) error {
+func (s Selected) WriteText(out *strings.Builder) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, strings.Join(s.Columns, "\t"))
 	for _, row := range s.Rows {
@@ -278,7 +277,7 @@ func (s Selected) WriteText(out io.Writer) error {
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
-	return table.Flush()
+	_ = table.Flush() // a Builder takes all
 }
 
 // MarshalJSON makes an object of the names of the columns and the rows, with times in ms since 1970.

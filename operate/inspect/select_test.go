@@ -131,9 +131,8 @@ func TestSelect(t *testing.T) {
 			var out strings.Builder
 			got, err := Select(t.Context(), inspected, r, c.query, nil)
 			if err == nil {
-				err = got.WriteText(&out)
-			}
-			if err != nil {
+				got.WriteText(&out)
+			} else {
 				out.WriteString(err.Error())
 			}
 			var lines []string

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -23,43 +22,39 @@ func (keys Keys) MarshalJSON() ([]byte, error) {
 }
 
 // WriteText writes the keys in words.
-func (keys Keys) WriteText(out io.Writer) error {
+func (keys Keys) WriteText(out *strings.Builder) {
 	for i, k := range keys {
 		if i > 0 {
-			fmt.Fprintln(out)
+			out.WriteByte('\n')
 		}
-		if err := k.writeText(out); err != nil {
-			return err
-		}
+		k.writeText(out)
 	}
-	return nil
 }
 
-func (k *Key) writeText(out io.Writer) error {
-	var text strings.Builder
+func (k *Key) writeText(text *strings.Builder) {
 	for i, name := range k.By {
 		if i > 0 {
 			text.WriteByte(' ')
 		}
-		fmt.Fprintf(&text, "%s=%s", name, k.Entity[name])
+		fmt.Fprintf(text, "%s=%s", name, k.Entity[name])
 	}
-	fmt.Fprintf(&text, "\n  key       %s\n  shard     %d%s\n", visible(k.Key), k.Shard, k.progress())
+	fmt.Fprintf(text, "\n  key       %s\n  shard     %d%s\n", visible(k.Key), k.Shard, k.progress())
 	switch {
 	case k.Bytes == 0 && k.Damage == "":
 		text.WriteString("  holds     nothing\n")
 	case k.Bytes == 0:
 	case k.untold:
-		fmt.Fprintf(&text, "  holds     %s\n", spelling.Counted(k.Bytes, "byte"))
+		fmt.Fprintf(text, "  holds     %s\n", spelling.Counted(k.Bytes, "byte"))
 	case k.TimeToLive == nil:
-		fmt.Fprintf(&text, "  holds     %s, forever\n", spelling.Counted(k.Bytes, "byte"))
+		fmt.Fprintf(text, "  holds     %s, forever\n", spelling.Counted(k.Bytes, "byte"))
 	default:
-		fmt.Fprintf(&text, "  holds     %s, for %s more\n", spelling.Counted(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
+		fmt.Fprintf(text, "  holds     %s, for %s more\n", spelling.Counted(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
 	}
 	switch {
 	case k.Damage != "" && k.untold:
-		fmt.Fprintf(&text, "  damaged   %s\n", k.Damage)
+		fmt.Fprintf(text, "  damaged   %s\n", k.Damage)
 	case k.Damage != "":
-		fmt.Fprintf(&text, "  damaged   %s; see weir state drop\n", k.Damage)
+		fmt.Fprintf(text, "  damaged   %s; see weir state drop\n", k.Damage)
 	}
 	for _, l := range k.Lost {
 		of := "all series"
@@ -70,21 +65,19 @@ func (k *Key) writeText(out io.Writer) error {
 		if l.Refilling {
 			refill = "; a refill is under way or was interrupted: see weir state drop --refill"
 		}
-		fmt.Fprintf(&text, "  lost      what records up to %s changed in %s%s\n", spelling.Moment(l.Until), of, refill)
+		fmt.Fprintf(text, "  lost      what records up to %s changed in %s%s\n", spelling.Moment(l.Until), of, refill)
 	}
 	for i := range k.Series {
-		k.Series[i].writeText(&text)
+		k.Series[i].writeText(text)
 	}
 	for _, c := range k.Children {
-		fmt.Fprintf(&text, "\n  state by %s, which this key holds: %s in %s\n",
+		fmt.Fprintf(text, "\n  state by %s, which this key holds: %s in %s\n",
 			strings.Join(c.By, ", "), spelling.Counted(c.Bytes, "byte"), spelling.Counted(c.Sections, "section"))
 	}
 	for _, u := range k.Unknown {
-		fmt.Fprintf(&text, "\n  series with tag %s, which these definitions do not have: %s in %s\n",
+		fmt.Fprintf(text, "\n  series with tag %s, which these definitions do not have: %s in %s\n",
 			u.Tag, spelling.Counted(u.Bytes, "byte"), spelling.Counted(u.Sections, "section"))
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
 }
 
 func (k *Key) progress() string {

@@ -3,7 +3,6 @@ package lag
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func Percent(done, all int64) string {
 }
 
 // writeFills writes a line for each fill that is not done.
-func writeFills(out io.Writer, fills []Fill) error {
+func writeFills(out *strings.Builder, fills []Fill) {
 	for _, f := range fills {
 		var what string
 		switch {
@@ -119,9 +118,6 @@ func writeFills(out io.Writer, fills []Fill) error {
 				what += fmt.Sprintf(", about %s left", time.Duration(f.SecondsLeft)*time.Second)
 			}
 		}
-		if _, err := fmt.Fprintf(out, "%s, of %s: %s\n", strings.Join(f.Features, ", "), f.Topic, what); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "%s, of %s: %s\n", strings.Join(f.Features, ", "), f.Topic, what)
 	}
-	return nil
 }

@@ -3,7 +3,6 @@ package lag
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -39,9 +38,9 @@ type Report struct {
 }
 
 // WriteText writes a table, and below it the shards that are behind and the fills under way.
-func (r Report) WriteText(out io.Writer) error {
+func (r Report) WriteText(text *strings.Builder) {
 	partitions, fills := r.Partitions, r.Fills
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG\tOPEN")
 	for _, p := range partitions {
 		of := func(log int64) string { // what the log decides
@@ -53,44 +52,39 @@ func (r Report) WriteText(out io.Writer) error {
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Topic, p.Partition, of(p.Start), of(p.End),
 			offset(p.Applied), offset(p.Furthest), offset(p.Committed), of(p.Lag), of(p.Open))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	var text strings.Builder
+	_ = table.Flush() // a Builder takes all
+	text.WriteByte('\n')
 	for _, p := range partitions {
 		if p.Error != "" {
-			fmt.Fprintf(&text, "%s/%d: it is unknown what the log holds: %s\n", p.Topic, p.Partition, p.Error)
+			fmt.Fprintf(text, "%s/%d: it is unknown what the log holds: %s\n", p.Topic, p.Partition, p.Error)
 		}
 		if p.Lost > 0 {
-			fmt.Fprintf(&text, "%s/%d: %d offsets were removed from the log before all shards had applied them\n", p.Topic, p.Partition, p.Lost)
+			fmt.Fprintf(text, "%s/%d: %d offsets were removed from the log before all shards had applied them\n", p.Topic, p.Partition, p.Lost)
 		}
 		if p.Open > 0 {
-			fmt.Fprintf(&text, "%s/%d: a transaction is open from offset %d on%s; nothing after it can be read until it ends\n",
+			fmt.Fprintf(text, "%s/%d: a transaction is open from offset %d on%s; nothing after it can be read until it ends\n",
 				p.Topic, p.Partition, p.Stable, since(p.OpenSince))
 		}
 		if len(p.Behind) == 0 {
 			continue
 		}
-		fmt.Fprintf(&text, "%s/%d: shards behind:", p.Topic, p.Partition)
+		fmt.Fprintf(text, "%s/%d: shards behind:", p.Topic, p.Partition)
 		for i, s := range p.Behind {
 			if i == maxShards {
-				fmt.Fprintf(&text, " and %d more", len(p.Behind)-i)
+				fmt.Fprintf(text, " and %d more", len(p.Behind)-i)
 				break
 			}
-			fmt.Fprintf(&text, "%s %d at %s", map[bool]string{false: "", true: ","}[i > 0], s.Shard, offset(s.Applied))
+			fmt.Fprintf(text, "%s %d at %s", map[bool]string{false: "", true: ","}[i > 0], s.Shard, offset(s.Applied))
 		}
 		text.WriteByte('\n')
 	}
 	lag, _ := Total(partitions)
-	fmt.Fprintf(&text, "total lag %d", lag)
+	fmt.Fprintf(text, "total lag %d", lag)
 	if n := Unknown(partitions); n > 0 {
-		fmt.Fprintf(&text, ", without the partitions whose logs are unknown: %d", n)
+		fmt.Fprintf(text, ", without the partitions whose logs are unknown: %d", n)
 	}
 	text.WriteByte('\n')
-	if _, err := io.WriteString(out, "\n"+text.String()); err != nil {
-		return err
-	}
-	return writeFills(out, fills)
+	writeFills(text, fills)
 }
 
 func since(at *time.Time) string {

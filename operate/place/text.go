@@ -2,20 +2,16 @@ package place
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
 // WriteText describes the steps.
-func WriteText(out io.Writer, steps []Step) error {
-	var text strings.Builder
+func WriteText(text *strings.Builder, steps []Step) {
 	for i := range steps {
-		steps[i].write(&text)
+		steps[i].write(text)
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
 }
 
 func (s *Step) write(text *strings.Builder) {

@@ -207,9 +207,7 @@ func TestReport(t *testing.T) {
 	logins.add(now-minute, `{"at":%d,"user":"nobody","ip":"i"}`, now-minute)
 	report := run(t, Config{Examples: 2}, pays, logins)
 	var text strings.Builder
-	if err := report.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	report.WriteText(&text)
 	for _, want := range []string{
 		"109 records since 2026-01-01T11:50:00Z: 102 used, 1 of no stream\n",
 		"4 set aside as malformed:\n  payments/0 at offset 102: stream pay: malformed JSON",
@@ -275,9 +273,10 @@ func TestRetentionHasRemovedRecords(t *testing.T) {
 		t.Errorf("want a report of removed records and partial windows, got %+v", report)
 	}
 	var text strings.Builder
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(),
+	report.WriteText(&text)
+	if !strings.Contains(text.String(),
 		"1 record since 2026-01-01T11:57:00Z: 1 used\nolder ones may be missing: retention has removed some, or a batch is damaged\n") {
-		t.Errorf("error %v, or the text does not mention removed records:\n%s", err, &text)
+		t.Errorf("the text does not mention removed records:\n%s", &text)
 	}
 	reset(pays).since = math.MaxInt64 // nothing was left to be read
 	if report := run(t, Config{}, pays); report.Since != now {
@@ -307,8 +306,9 @@ func TestEventsLeftOut(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "  of 5 events of pay, 5 without user or device\n") {
-		t.Errorf("error %v, or the text does not count events without keys:\n%s", err, &text)
+	report.WriteText(&text)
+	if !strings.Contains(text.String(), "  of 5 events of pay, 5 without user or device\n") {
+		t.Errorf("the text does not count events without keys:\n%s", &text)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -196,15 +195,14 @@ func frequenciesOf(sorted []value.Value) (list []Frequency) {
 }
 
 // WriteText writes the report as text.
-func (r *Report) WriteText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s since %s: %d used", spelling.Counted(r.Records, "record"), spelling.Moment(r.Since), r.Events)
+func (r *Report) WriteText(b *strings.Builder) {
+	fmt.Fprintf(b, "%s since %s: %d used", spelling.Counted(r.Records, "record"), spelling.Moment(r.Since), r.Events)
 	for _, n := range []struct {
 		n    int
 		said string
 	}{{r.Unmatched, "of no stream"}, {r.Repeated, "repeated"}, {r.Late, "too late for some feature"}} {
 		if n.n > 0 {
-			fmt.Fprintf(&b, ", %d %s", n.n, n.said)
+			fmt.Fprintf(b, ", %d %s", n.n, n.said)
 		}
 	}
 	b.WriteByte('\n')
@@ -215,22 +213,20 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString("older ones may be missing: retention has removed some, or a batch is damaged\n")
 	}
 	for _, s := range r.SetAside {
-		fmt.Fprintf(&b, "%d set aside as %s:\n", s.Records, s.Reason)
+		fmt.Fprintf(b, "%d set aside as %s:\n", s.Records, s.Reason)
 		for _, first := range s.First {
-			fmt.Fprintf(&b, "  %s\n", first)
+			fmt.Fprintf(b, "  %s\n", first)
 		}
 		if more := s.Records - len(s.First); more > 0 {
-			fmt.Fprintf(&b, "  and %d more\n", more)
+			fmt.Fprintf(b, "  and %d more\n", more)
 		}
 	}
 	for _, s := range r.Streams {
-		fmt.Fprintf(&b, "cost of an event of %s, for all definitions: entities %d, mutations %d, filters %d\n", s.Name, s.Entities, s.Mutations, s.Filters)
+		fmt.Fprintf(b, "cost of an event of %s, for all definitions: entities %d, mutations %d, filters %d\n", s.Name, s.Entities, s.Mutations, s.Filters)
 	}
 	for i := range r.Features {
-		r.Features[i].writeText(&b)
+		r.Features[i].writeText(b)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func (f *Feature) writeText(b *strings.Builder) {
