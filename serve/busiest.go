@@ -13,19 +13,17 @@ import (
 const shown = 20
 
 // busiest answers with the entities that events change most now, over all processors.
-func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
+func (h *handler) busiest(_ http.ResponseWriter, r *http.Request) ([]byte, *reply.Error) {
 	access.LogRead(h.Logger, r)
 	ctx, cancel := context.WithTimeout(r.Context(), h.Limits.Timeout)
 	defer cancel()
 	reported, err := h.Reader.Busiest(ctx)
 	if err != nil && r.Context().Err() != nil { // the store has not failed
-		reply.Fail(w, errAbandoned)
-		return
+		return nil, errAbandoned
 	}
 	if err != nil {
 		refusal, _ := h.refusal(&storeError{err})
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	b, n := state.MergeBusiest(reported, shown), 0
 	for _, k := range b.Keys {
@@ -37,5 +35,5 @@ func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
 	if client := access.Client(r.Context()); client != nil && h.Access.Audit != nil {
 		h.Access.Audit.Count(client.Name, n, n, false)
 	}
-	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, b))
+	return reply.AppendJSON(nil, b), nil
 }

@@ -66,14 +66,14 @@ func New(c Config) http.Handler {
 		{"GET", "/v1/features/{name}", h.question(h.readQuery, row)},
 		{"GET", "/v1/timeline/{name}", h.question(h.readTimeline, points)},
 		{"POST", "/get-online-features", h.question(h.readBody, feastColumns)},
-		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
-		{"GET", "/v1/busiest", http.HandlerFunc(h.busiest)},
-		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
-		{"POST", "/v1/preview", http.HandlerFunc(toolbox.ServePreview)},
-		{"GET", "/v1/dead-letters", http.HandlerFunc(toolbox.ServeDeadLetters)},
-		{"GET", "/v1/lists/{name}", http.HandlerFunc(toolbox.ServeList)},
-		{"POST", "/v1/lists/{name}", http.HandlerFunc(toolbox.ChangeList)},
-		{"GET", "/v1/greatest-keys", http.HandlerFunc(toolbox.ServeGreatestKeys)},
+		{"GET", "/v1/features", reply.Answer(h.catalogue)},
+		{"GET", "/v1/busiest", reply.Answer(h.busiest)},
+		{"GET", "/v1/definitions", reply.Answer(h.definitions)},
+		{"POST", "/v1/preview", reply.Answer(toolbox.AnswerPreview)},
+		{"GET", "/v1/dead-letters", reply.Answer(toolbox.AnswerDeadLetters)},
+		{"GET", "/v1/lists/{name}", reply.Answer(toolbox.AnswerList)},
+		{"POST", "/v1/lists/{name}", reply.Answer(toolbox.ChangeList)},
+		{"GET", "/v1/greatest-keys", reply.Answer(toolbox.AnswerGreatestKeys)},
 		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
 		{"GET", "/{$}", page.File("index.html")},
 		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},
@@ -311,7 +311,7 @@ func (h *handler) audit(q *question, refused bool) {
 const catalogueWait = 500 * time.Millisecond
 
 // catalogue describes what the client may ask for.
-func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
+func (h *handler) catalogue(_ http.ResponseWriter, r *http.Request) ([]byte, *reply.Error) {
 	x := h.index()
 	described := x.described
 	client := access.Client(r.Context())
@@ -334,10 +334,10 @@ func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 			return since, c.Filled()
 		})
 	}
-	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, described))
+	return reply.AppendJSON(nil, described), nil
 }
 
 // definitions answers with the definitions in use, as they were written.
-func (h *handler) definitions(w http.ResponseWriter, _ *http.Request) {
-	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, catalogue.DefinitionsOf(h.Registry())))
+func (h *handler) definitions(http.ResponseWriter, *http.Request) ([]byte, *reply.Error) {
+	return reply.AppendJSON(nil, catalogue.DefinitionsOf(h.Registry())), nil
 }

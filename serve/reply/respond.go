@@ -23,6 +23,18 @@ func RespondAs(w http.ResponseWriter, status int, contentType string, body []byt
 	_, _ = w.Write(body)
 }
 
+// Answer makes a handler of a function that returns the JSON to respond with, or why there is none.
+func Answer(body func(http.ResponseWriter, *http.Request) ([]byte, *Error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, refusal := body(w, r)
+		if refusal != nil {
+			Fail(w, refusal)
+			return
+		}
+		Respond(w, http.StatusOK, answer)
+	})
+}
+
 // Fail responds with an error.
 func Fail(w http.ResponseWriter, e *Error) {
 	FailWith(w, e.Status, AppendJSON(nil, map[string]*Error{"error": e}))

@@ -95,14 +95,13 @@ type DeadLetter struct {
 
 // StatusHandler answers GET /v1/status.
 func (p Process) StatusHandler(now func() time.Time, log *slog.Logger) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return reply.Answer(func(http.ResponseWriter, *http.Request) ([]byte, *reply.Error) {
 		families, err := p.Gatherer.Gather()
 		if err != nil {
 			log.Error("the metrics cannot be gathered", "error", err)
-			reply.Fail(w, reply.Defect())
-			return
+			return nil, reply.Defect()
 		}
-		reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, p.status(families, now())))
+		return reply.AppendJSON(nil, p.status(families, now())), nil
 	})
 }
 

@@ -73,19 +73,16 @@ func ContentOf(b []byte) *Content {
 	return c
 }
 
-// ServeDeadLetters answers GET /v1/dead-letters.
-func (t *Tools) ServeDeadLetters(w http.ResponseWriter, r *http.Request) {
+// AnswerDeadLetters answers GET /v1/dead-letters.
+func (t *Tools) AnswerDeadLetters(_ http.ResponseWriter, r *http.Request) ([]byte, *reply.Error) {
 	reason, most, refusal := lettersAsked(r.URL.RawQuery)
 	switch {
 	case refusal != nil:
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	case t.DeadLetters == nil:
-		reply.Fail(w, reply.Errorf(reply.NoProcessor, "%s", elsewhere))
-		return
+		return nil, reply.Errorf(reply.NoProcessor, "%s", elsewhere)
 	case !t.reading.TryLock():
-		reply.Fail(w, reply.Errorf(reply.Overloaded, "dead letters are being read for another request; ask again in some seconds"))
-		return
+		return nil, reply.Errorf(reply.Overloaded, "dead letters are being read for another request; ask again in some seconds")
 	}
 	defer t.reading.Unlock()
 	access.LogRead(t.Logger, r, slog.String("reason", reason), slog.Int("limit", most))
@@ -93,8 +90,7 @@ func (t *Tools) ServeDeadLetters(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	letters, err := t.DeadLetters(ctx, reason, most)
 	if err != nil && r.Context().Err() != nil { // Kafka has not failed
-		reply.Fail(w, reply.HungUp())
-		return
+		return nil, reply.HungUp()
 	}
 	if err != nil {
 		t.Logger.Warn("dead letters cannot be read", "error", err)
@@ -102,10 +98,9 @@ func (t *Tools) ServeDeadLetters(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {
 			message = "the dead letters could not be read within " + Limit.String()
 		}
-		reply.Fail(w, reply.Errorf(reply.KafkaUnavailable, "%s", message))
-		return
+		return nil, reply.Errorf(reply.KafkaUnavailable, "%s", message)
 	}
-	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, DeadLetters{append([]DeadLetter{}, letters...)}))
+	return reply.AppendJSON(nil, DeadLetters{append([]DeadLetter{}, letters...)}), nil
 }
 
 // lettersAsked reads the parameters.

@@ -43,21 +43,18 @@ type GreatestKey struct {
 	Server   string            `json:"server,omitempty"` // if there are several
 }
 
-// ServeGreatestKeys answers GET /v1/greatest-keys.
-func (t *Tools) ServeGreatestKeys(w http.ResponseWriter, r *http.Request) {
+// AnswerGreatestKeys answers GET /v1/greatest-keys.
+func (t *Tools) AnswerGreatestKeys(_ http.ResponseWriter, r *http.Request) ([]byte, *reply.Error) {
 	parameters, refusal := parametersOf(r.URL.RawQuery, "limit")
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	most, refusal := limitOf(parameters, defaultKeys, maxKeys)
 	switch {
 	case refusal != nil:
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	case !t.walking.TryLock():
-		reply.Fail(w, reply.Errorf(reply.Overloaded, "keys are being looked at for another request; ask again in some seconds"))
-		return
+		return nil, reply.Errorf(reply.Overloaded, "keys are being looked at for another request; ask again in some seconds")
 	}
 	defer t.walking.Unlock()
 	access.LogRead(t.Logger, r, slog.Int("limit", most))
@@ -66,8 +63,7 @@ func (t *Tools) ServeGreatestKeys(w http.ResponseWriter, r *http.Request) {
 	answer := GreatestKeys{At: t.Now().UnixMilli(), Keys: []GreatestKey{}}
 	found, err := t.LongestKeys(ctx, most, patience)
 	if err != nil && r.Context().Err() != nil { // the store has not failed
-		reply.Fail(w, reply.HungUp())
-		return
+		return nil, reply.HungUp()
 	}
 	if err != nil {
 		answer.Incomplete = strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -76,15 +72,14 @@ func (t *Tools) ServeGreatestKeys(w http.ResponseWriter, r *http.Request) {
 		answer.Incomplete = fmt.Sprintf("within %v there was time for some of the keys only", patience)
 	}
 	if err != nil && found.Looked == 0 {
-		reply.Fail(w, reply.Errorf(reply.StoreUnavailable, "the keys cannot be read: %s", answer.Incomplete))
-		return
+		return nil, reply.Errorf(reply.StoreUnavailable, "the keys cannot be read: %s", answer.Incomplete)
 	}
 	answer.Looked = found.Looked
 	registry := t.Registry()
 	for _, k := range found.Keys {
 		answer.Keys = append(answer.Keys, greatestKey(registry, k, found.Hashed))
 	}
-	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, answer))
+	return reply.AppendJSON(nil, answer), nil
 }
 
 // greatestKey describes a key in the terms of the definitions.

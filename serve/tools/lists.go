@@ -70,55 +70,47 @@ func (t *Tools) listNamed(name string) (*features.Table, *reply.Error) {
 	return nil, reply.Unknown(reply.UnknownList, "list", name, known)
 }
 
-// ServeList answers GET /v1/lists/{name}.
-func (t *Tools) ServeList(w http.ResponseWriter, r *http.Request) {
+// AnswerList answers GET /v1/lists/{name}.
+func (t *Tools) AnswerList(_ http.ResponseWriter, r *http.Request) ([]byte, *reply.Error) {
 	list, refusal := t.listNamed(r.PathValue("name"))
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	parameters, refusal := parametersOf(r.URL.RawQuery, "value", "limit")
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	most, refusal := limitOf(parameters, defaultEntries, maxEntries)
 	switch {
 	case refusal != nil:
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	case !t.listing.TryLock():
-		reply.Fail(w, reply.Errorf(reply.Overloaded, "a list is being read for another request; ask again in some seconds"))
-		return
+		return nil, reply.Errorf(reply.Overloaded, "a list is being read for another request; ask again in some seconds")
 	}
 	defer t.listing.Unlock()
 	access.LogRead(t.Logger, r, slog.Int("limit", most))
 	contents, err := t.ListContents(list)
 	if err != nil {
-		reply.Fail(w, reply.Errorf(reply.KafkaUnavailable, "%v", err))
-		return
+		return nil, reply.Errorf(reply.KafkaUnavailable, "%v", err)
 	}
 	entries := lists.Entries(contents, list, t.Now(), parameters["value"])
 	answer := List{List: list.Name, Total: len(entries), Entries: append([]lists.Entry{}, entries[:min(most, len(entries))]...)}
-	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, answer))
+	return reply.AppendJSON(nil, answer), nil
 }
 
 // ChangeList answers POST /v1/lists/{name}: it makes all changes of the body, or none.
-func (t *Tools) ChangeList(w http.ResponseWriter, r *http.Request) {
+func (t *Tools) ChangeList(w http.ResponseWriter, r *http.Request) ([]byte, *reply.Error) {
 	client := access.Client(r.Context())
 	if client == nil {
-		reply.Fail(w, reply.Errorf(reply.Forbidden, "lists keep who changed them: set api.tokens_file, api.oidc or api.tls.client_ca, or use weir list"))
-		return
+		return nil, reply.Errorf(reply.Forbidden, "lists keep who changed them: set api.tokens_file, api.oidc or api.tls.client_ca, or use weir list")
 	}
 	list, refusal := t.listNamed(r.PathValue("name"))
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	body, refusal := t.body(w, r)
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	c := changes{}
 	refusal = decode(body, &c, "the body", map[string]string{"add": "a list", "remove": "a list"}, "add", "remove")
@@ -133,8 +125,7 @@ func (t *Tools) ChangeList(w http.ResponseWriter, r *http.Request) {
 		written, refusal = t.written(list, cmp.Or(client.Name, "(a client without a name)"), &c)
 	}
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	access.LogChange(t.Logger, r, slog.Int("added", len(c.Add)), slog.Int("removed", len(c.Remove)))
 	// Who hangs up does not leave a change half made.
@@ -142,13 +133,12 @@ func (t *Tools) ChangeList(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	switch err := t.WriteList(ctx, list, written); {
 	case errors.Is(err, lists.ErrTooLarge):
-		reply.Fail(w, reply.Errorf(reply.TooManyValues, "%v", err))
+		return nil, reply.Errorf(reply.TooManyValues, "%v", err)
 	case err != nil:
 		t.Logger.Warn("a list cannot be changed", "list", list.Name, "error", err)
-		reply.Fail(w, reply.Errorf(reply.KafkaUnavailable, "list %s could not be changed: %v; send it again: either all of it counts by then, or nothing", list.Name, err))
-	default:
-		reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, Changed{list.Name, len(c.Add), len(c.Remove)}))
+		return nil, reply.Errorf(reply.KafkaUnavailable, "list %s could not be changed: %v; send it again: either all of it counts by then, or nothing", list.Name, err)
 	}
+	return reply.AppendJSON(nil, Changed{list.Name, len(c.Add), len(c.Remove)}), nil
 }
 
 // written makes the records of changes, and says what is wrong with them.

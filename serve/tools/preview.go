@@ -48,18 +48,16 @@ type Preview struct {
 	NoPreview string `json:"no_preview,omitempty"`
 }
 
-// ServePreview answers POST /v1/preview: it checks a file together with the definitions in use, in place
+// AnswerPreview answers POST /v1/preview: it checks a file together with the definitions in use, in place
 // of the file of the same name if there is one, and asks its features on the last minutes of their
 // topics.
-func (t *Tools) ServePreview(w http.ResponseWriter, r *http.Request) {
+func (t *Tools) AnswerPreview(w http.ResponseWriter, r *http.Request) ([]byte, *reply.Error) {
 	d, refusal := t.draft(w, r)
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	if !t.previewing.TryLock() {
-		reply.Fail(w, reply.Errorf(reply.Overloaded, "another preview is under way; ask again in some seconds"))
-		return
+		return nil, reply.Errorf(reply.Overloaded, "another preview is under way; ask again in some seconds")
 	}
 	defer t.previewing.Unlock()
 	p := Preview{Findings: []definition.Finding{}, Features: definition.NamesIn(*d.File, []byte(*d.Text))}
@@ -69,15 +67,13 @@ func (t *Tools) ServePreview(w http.ResponseWriter, r *http.Request) {
 		refusal = reply.HungUp()
 	}
 	if refusal != nil {
-		reply.Fail(w, refusal)
-		return
+		return nil, refusal
 	}
 	answer := reply.AppendJSON(nil, p)
 	if len(answer) > maxPreview {
-		reply.Fail(w, reply.Errorf(reply.AnswerTooLarge, "the preview has more than %d bytes; preview fewer features at a time", maxPreview))
-		return
+		return nil, reply.Errorf(reply.AnswerTooLarge, "the preview has more than %d bytes; preview fewer features at a time", maxPreview)
 	}
-	reply.Respond(w, http.StatusOK, answer)
+	return answer, nil
 }
 
 // draft reads the body.
