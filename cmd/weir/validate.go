@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	root "github.com/weir-stream/weir"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
@@ -87,7 +88,7 @@ completes keys and marks wrong ones; weir validate finds the rest.`,
 		Example: "  weir schema > weir.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(definition.Schema())
+			_, err := cmd.OutOrStdout().Write(root.DefinitionsSchema)
 			return err
 		},
 	}

@@ -146,28 +146,3 @@ func (l *streams) withLatest(what string, d named, s *record.Stream) record.Form
 	}
 	return format
 }
-
-// formatSchema returns the schema of a stream's format: a name, if that is enough, or a mapping.
-func formatSchema() schema {
-	var names []string
-	variants := []schema{nil}
-	for _, f := range record.Formats {
-		properties, needs := schema{"type": schema{"const": f.Name}}, []string{"type"}
-		for _, o := range f.Options {
-			text := ref("text")
-			if o.List {
-				text = schema{"anyOf": []schema{ref("text"), {"type": "array", "items": ref("text"), "minItems": 1}}}
-			}
-			properties[o.Name] = described(text, o.Describes)
-			if o.Required {
-				needs = append(needs, o.Name)
-			}
-		}
-		if len(needs) == 1 {
-			names = append(names, f.Name)
-		}
-		variants = append(variants, described(object(properties, needs...), f.Describes))
-	}
-	variants[0] = schema{"enum": names}
-	return described(schema{"anyOf": variants}, "format of the topic's records; json by default")
-}

@@ -69,12 +69,3 @@ func FormatMilliseconds(n int64) string {
 
 // Milliseconds converts milliseconds to a duration.
 func Milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
-// DurationUnitNames returns the units from the largest to the smallest.
-func DurationUnitNames() []string {
-	names := make([]string, len(durationUnits))
-	for i, u := range durationUnits {
-		names[i] = u.name
-	}
-	return names
-}

@@ -18,10 +18,10 @@ import (
 // schema is a JSON Schema, or a part of one.
 type schema map[string]any
 
-// Schema returns the JSON Schema (draft 2020-12) of a definitions file, generated from the tables that Load uses. It
-// checks the shape of a file (keys, names, types, units and durations), but neither references, nor expressions, nor
-// the arguments of one-line forms.
-func Schema() []byte {
+// madeSchema makes docs/schema.json, the JSON Schema (draft 2020-12) of a definitions file, from the tables that Load
+// uses. It checks the shape of a file (keys, names, types, units and durations), but neither references, nor
+// expressions, nor the arguments of one-line forms.
+func madeSchema() []byte {
 	s := object(schema{
 		"streams":  namedBy(namePattern, ref("stream")),
 		"tables":   namedBy(namePattern, ref("table")),
@@ -40,7 +40,7 @@ func Schema() []byte {
 		"text":      schema{"type": []string{"string", "number", "boolean"}, "minLength": 1},
 		"path":      schema{"type": "string", "pattern": `^([^.]+(\.[^.]+)*|.*\[["'].*["']\].*)$`},
 		"type":      typeSchema(),
-		"duration":  schema{"type": "string", "minLength": 1, "pattern": "^" + durationPattern() + "$"},
+		"duration":  schema{"type": "string", "minLength": 1, "pattern": `^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`},
 		"stream":    streamSchema(),
 		"table":     tableSchema(),
 		"list":      listSchema(),
@@ -116,14 +116,6 @@ func oneWord(words ...string) schema {
 		blind = append(blind, b.String())
 	}
 	return schema{"anyOf": []schema{{"enum": words}, {"type": "string", "pattern": "^(" + strings.Join(blind, "|") + ")$"}}}
-}
-
-func durationPattern() string {
-	var b strings.Builder
-	for _, unit := range window.DurationUnitNames() {
-		fmt.Fprintf(&b, "([0-9]+%s)?", unit)
-	}
-	return b.String()
 }
 
 func typeSchema() schema {
@@ -223,6 +215,31 @@ func timeFormSchema() schema {
 		"layout": described(ref("text"), "instead of a unit, how 2006-01-02 15:04:05 would be written, such as 02.01.2006 15:04"),
 		"tz":     described(ref("text"), "time zone of texts without an offset from UTC, such as Europe/Berlin"),
 	}
+}
+
+// formatSchema returns the schema of a stream's format: a name, if that is enough, or a mapping.
+func formatSchema() schema {
+	var names []string
+	variants := []schema{nil}
+	for _, f := range record.Formats {
+		properties, needs := schema{"type": schema{"const": f.Name}}, []string{"type"}
+		for _, o := range f.Options {
+			text := ref("text")
+			if o.List {
+				text = schema{"anyOf": []schema{ref("text"), {"type": "array", "items": ref("text"), "minItems": 1}}}
+			}
+			properties[o.Name] = described(text, o.Describes)
+			if o.Required {
+				needs = append(needs, o.Name)
+			}
+		}
+		if len(needs) == 1 {
+			names = append(names, f.Name)
+		}
+		variants = append(variants, described(object(properties, needs...), f.Describes))
+	}
+	variants[0] = schema{"enum": names}
+	return described(schema{"anyOf": variants}, "format of the topic's records; json by default")
 }
 
 func enrichSchema() schema {
