@@ -35,7 +35,7 @@ type Contents struct {
 	written map[recordKey]*version
 	rows    map[string]*version // by key, the version taken last first
 	within  networks            // the keys of rows, if they are networks
-	count   int
+	count   int                 // of what is written, that which is a row
 	bytes   int64
 }
 
@@ -73,7 +73,7 @@ func (c *Contents) KeepAll() *Contents {
 	return c
 }
 
-// Rows returns the number of rows, and about how many bytes they take. Those of a history include all versions.
+// Rows returns the number of rows, and about how many bytes they take, in a history with all earlier versions.
 func (c *Contents) Rows() (n int, bytes int64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -203,7 +203,11 @@ func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
 		return bad, fmt.Errorf("table %s has more than %d rows, its max_rows: %w", c.table.Name, c.table.MaxRows, ErrTooLarge)
 	}
 	if c.bytes > c.table.MaxBytes {
-		return bad, fmt.Errorf("the rows of table %s take more than %d MiB, its max_mib: %w", c.table.Name, c.table.MaxBytes>>20, ErrTooLarge)
+		versions := ""
+		if c.history {
+			versions = ", with their earlier versions,"
+		}
+		return bad, fmt.Errorf("the rows of table %s%s take more than %d MiB, its max_mib: %w", c.table.Name, versions, c.table.MaxBytes>>20, ErrTooLarge)
 	}
 	return bad, nil
 }
@@ -225,11 +229,15 @@ func (c *Contents) put(next *version) {
 		case last.row != nil && (next.row == nil || next.key != last.key):
 			c.add(&version{by: last.by, key: last.key, time: next.time, from: next.from, order: next.order})
 		}
+		if last.row != nil {
+			c.count--
+		}
 	}
 	switch {
 	case next.row != nil:
 		c.add(next)
 		c.written[next.by] = next
+		c.count++
 	case c.history && last != nil:
 		c.written[next.by] = &version{by: next.by, key: last.key, time: next.time, from: next.from}
 	default:
@@ -242,7 +250,6 @@ func (c *Contents) add(v *version) {
 		c.within.add(netip.MustParsePrefix(v.key), v.key)
 	}
 	c.rows[v.key] = v
-	c.count++
 	c.bytes += v.size()
 }
 
@@ -260,7 +267,6 @@ func (c *Contents) remove(v *version) {
 		}
 		before.next = v.next
 	}
-	c.count--
 	c.bytes -= v.size()
 }
 

@@ -185,6 +185,12 @@ func TestHistory(t *testing.T) {
 					t.Fatalf("%s at %d: got %q, want %q", key, at, got, want)
 				}
 			}
+			if n < len(all) {
+				continue
+			}
+			if got, _ := history.Rows(); got != len(then.written) {
+				t.Fatalf("a history of %d rows counts %d", len(then.written), got)
+			}
 		}
 	})
 }
@@ -287,6 +293,15 @@ func TestBounds(t *testing.T) {
 	take(t, c, []sent{row("a", 600_000), row("a", 600_000), row("a", 600_000)})
 	if _, err := c.Take(new(row("b", 600_000)).record(0)); !errors.Is(err, ErrTooLarge) || err.Error() != "the rows of table m take more than 1 MiB, its max_mib: the table is too large" {
 		t.Errorf("too many bytes: got %v", err)
+	}
+	c = New(table).KeepAll()
+	take(t, c, []sent{row("a", 1), row("b", 1), row("a", 2), row("c", 1), {key: "a"}, row("d", 1), row("d", 300_000)})
+	const earlier = "the rows of table m, with their earlier versions, take more than 1 MiB, its max_mib: the table is too large"
+	if _, err := c.Take(new(row("d", 1_000_000)).record(0)); !errors.Is(err, ErrTooLarge) || err.Error() != earlier {
+		t.Errorf("too many bytes of a history: got %v", err)
+	}
+	if _, err := c.Take(new(row("e", 1)).record(0)); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "more than 3 rows") {
+		t.Errorf("a row too many in a history: got %v", err)
 	}
 }
 

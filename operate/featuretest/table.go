@@ -98,9 +98,9 @@ func (f *file) take(c *tables.Contents, t *features.Table, row *tableRow) {
 		return
 	}
 	rec := &record.Record{Partition: state.Partition{Topic: t.Rows.Topic}, Timestamp: row.at, Value: o.appendJSON(nil)}
-	before, _ := c.Rows()
+	_, before := c.Rows()
 	bad, err := c.Take(rec)
-	after, _ := c.Rows()
+	_, after := c.Rows()
 	switch {
 	case err != nil:
 		f.find(row.node, "%v", err)
