@@ -143,6 +143,18 @@ func (f *Feature) OfEvent() (fields []int) {
 	return fields
 }
 
+// MayBeOf reports whether an event can be in hand for an entity of the feature: for none of its keys it has another value.
+func (f *Feature) MayBeOf(event *record.Event, entity string) bool {
+	texts := state.SplitEntity(nil, entity)
+	for i, key := range f.By {
+		at := event.Stream.FieldIndex(key)
+		if at >= 0 && !event.Values[at].IsNull() && string(state.AppendEntity(nil, true, event.Values[at])) != texts[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // retain finds the state that the feature and its parts need.
 func (f *Feature) retain() {
 	for _, part := range f.Parts() {

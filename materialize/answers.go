@@ -50,12 +50,16 @@ type subject struct {
 	spine     *Spine        // whose row it is; nil if the row is an event
 }
 
-// inHand returns the event in hand for a feature; nil if the row has none.
-func (s *subject) inHand(f *features.Feature) *record.Event {
+// inHand returns the event in hand for a feature; nil if the row has none, or one of another entity.
+func (s *subject) inHand(f *asking) *record.Event {
 	if s.spine == nil {
 		return s.event
 	}
-	return s.spine.inHand(f, s.event)
+	e := s.spine.inHand(f.Feature, s.event)
+	if e == nil || !f.MayBeOf(e, string(s.entities[f.keys])) {
+		return nil
+	}
+	return e
 }
 
 // asking is a feature that is asked for each row, and the columns made from its answer.
@@ -268,7 +272,7 @@ func (a *answers) read(ctx context.Context, from State, s *subject, some []int, 
 func (a *answers) next(f *asking, s *subject) *query.Answer {
 	status := a.without(f, s)
 	if f.InHand != nil && status == "" {
-		event := s.inHand(f.Feature)
+		event := s.inHand(f)
 		a.running.SetInHand(event)
 		a.reading.SetInHand(event)
 	}

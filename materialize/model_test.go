@@ -234,7 +234,12 @@ func (l *loop) compare(row int, keys map[string]string, at, now int64) {
 		outside := ok && f.Forgets() && at < now-f.Keep.Milliseconds()
 		want, capped, uncertain := "", false, int64(0)
 		if ok && !outside {
+			inHand := l.model.InHand
+			if inHand != nil && ofAnother(f, inHand, keys) {
+				l.model.InHand = nil
+			}
 			answer := l.model.Answer(f, entity, at)
+			l.model.InHand = inHand
 			want, capped, uncertain = string(answer.Value.AppendText(nil)), answer.Capped, answer.Uncertain
 		}
 		said := []string{cell(f.Name + "_capped"), strconv.FormatBool(capped), strconv.FormatBool(cell(f.Name+"_status") == "OUTSIDE_MAX_AGE"), strconv.FormatBool(outside)}
@@ -258,6 +263,17 @@ func (l *loop) compare(row int, keys map[string]string, at, now int64) {
 			}
 		}
 	}
+}
+
+// ofAnother reports whether an event that a feature reads has another value for one of its keys.
+func ofAnother(f *features.Feature, event *record.Event, keys map[string]string) bool {
+	for _, i := range f.OfEvent() {
+		field, v := f.InHand.Fields[i].Name, event.Values[i]
+		if slices.Contains(f.By, field) && !v.IsNull() && string(v.AppendText(nil)) != keys[field] {
+			return true
+		}
+	}
+	return false
 }
 
 // Training sets over two streams equal a plain loop over the events up to and including each row's
@@ -291,7 +307,7 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 			keys["user"], cell = "", `""`
 		}
 		amount, score := pick(random, "", "0", "10", "10.01", "-0.01", "77.25", "92233720368547758.07"), pick(random, "", "0", "0.5", "1e308", "-1e308")
-		of := pick(random, "", "d1", "|")
+		of := pick(random, "", "d1", "|", device, device, device)
 		inHand := &record.Event{Stream: pay, Values: make([]value.Value, len(pay.Fields))}
 		for i, text := range []string{1: of, 2: amount, 3: score} {
 			if text != "" {

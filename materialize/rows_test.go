@@ -496,6 +496,20 @@ p4,1,false
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	m.Registry = load(t, strings.Replace(shop, "services:", `  again: {expr: 'event.user == "u" and event.amount > count', stream: pay}
+services:`, 1))
+	m.spine, m.names = "at,user,event.user,event.amount\n1700000001000,u,u,5\n1700000001000,u,v,5\n1700000001000,u,,5\n", []string{"again"}
+	want = `at,user,event.user,event.amount,again
+1700000001000,u,u,5,true
+1700000001000,u,v,5,
+1700000001000,u,,5,
+`
+	got, _, err = m.run(t)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("an event of another user: %v (-want +got):\n%s", err, diff)
+	}
+	m.Registry = load(t, strings.Replace(shop, "services:", `  times: {expr: event.amount / count, stream: pay}
+services:`, 1))
 	m.spine, m.names = "at,user,event.amount\n1700000001000,u,much\n", []string{"times"}
 	if _, _, err = m.run(t); err == nil || err.Error() != `spine.csv:2: column event.amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one` {
 		t.Error(err)

@@ -1,6 +1,7 @@
 package featuretest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,7 +116,12 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 		err = f.put(o, "stream "+s.Name, s, key.Value, v)
 	}
 	if defaults := f.defaults[e.stream]; defaults != nil {
-		each(defaults, put)
+		each(defaults, func(key, v *yaml.Node) {
+			if e.entity != nil {
+				v = cmp.Or(member(e.entity, key.Value), v)
+			}
+			put(key, v)
+		})
 	}
 	each(e.fields, put)
 	return o.appendJSON(nil), err

@@ -71,7 +71,8 @@ type event struct {
 	fields *yaml.Node // of the stream, or the record's value
 	at     int64      // milliseconds; for a record, when it was written
 	came   int64
-	poison string // the reason why it must be set aside; empty for none
+	poison string     // the reason why it must be set aside; empty for none
+	entity *yaml.Node // of the question, if the event is in hand: its keys go before what the stream's events have by default
 }
 
 // ask is a question with its expectations.
@@ -320,8 +321,11 @@ func (f *file) ask(n *yaml.Node) ask {
 		"expect": func(n *yaml.Node) { q.expect = n },
 		"event":  func(n *yaml.Node) { q.event = f.inHand(n) },
 	})
-	if q.event != nil && member(q.event.fields, "at") == nil {
-		q.event.at = q.at
+	if q.event != nil {
+		q.event.entity = q.entity
+		if member(q.event.fields, "at") == nil {
+			q.event.at = q.at
+		}
 	}
 	for _, name := range []string{"at", "entity", "expect"} {
 		if !seen[name] {

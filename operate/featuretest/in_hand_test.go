@@ -28,11 +28,15 @@ features:
   since: {expr: event.t - newest, stream: pay}
   alike: COUNT(1h, pay, user, where='amount == event.amount')
   met: SEEN(1h, pay, user, amount, where='amount < event.amount')
+  limited: {expr: event.amount > shop.limit, stream: pay, by: user}
+tables:
+  shop: {topic: shops, key: user, fields: {limit: int}}
 `)
 	ask := func(question string) string {
 		t.Helper()
 		path := write("some_test.yaml", `
 defaults: {pay: {kind: pay, user: u}}
+tables: {shop: [{user: u, limit: 7}, {user: v, limit: 2}]}
 tests:
   - name: t
     events: [pay: {at: 1m, amount: 10}]
@@ -55,13 +59,16 @@ tests:
 		`expect: {alike: {value: null, status: NO_EVENT}}`:                        "[]",
 		`event: {pay: {amount: 11}}, expect: {met: {10: true, 11: false}}`:        "[]",
 		`expect: {met: {10: true}}`:                                               "got NO_EVENT",
-		`event: {pay: {amount: much}}, expect: {times: 1}`:                        "the event cannot be used: ",
-		`event: {pay: {kind: refund}}, expect: {times: 1}`:                        "stream pay does not take the event ",
-		`event: {pya: {amount: 5}}, expect: {times: 1}`:                           `FILE:6:52: unknown stream "pya"; known: pay`,
-		`event: {pay: {amuont: 5}}, expect: {times: 1}`:                           `FILE:6:52: unknown field "amuont" of stream pay; did you mean "amount"?`,
-		`event: {pay: 5}, expect: {times: 1}`:                                     "FILE:6:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",
-		`event: [], expect: {times: 1}`:                                           "FILE:6:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",
-		`event: {pay: {amount: 5}, login: {}}, expect: {times: 1}`:                "FILE:6:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",
+		`event: {pay: {user: v, amount: 5}}, expect: {times: {value: null, status: NO_EVENT}, limited: {value: null, status: NO_EVENT}, paid: 10}`:     "[]",
+		`event: {pay: {user: null, amount: 5}}, expect: {times: 0.5, limited: false}`:                                                                  "[]",
+		`expect: {paid: 10}}, {at: 2m, entity: {user: v}, event: {pay: {amount: 3}}, expect: {limited: true, times: {value: null, status: NOT_FOUND}}`: "[]",
+		`event: {pay: {amount: much}}, expect: {times: 1}`:                                                                                             "the event cannot be used: ",
+		`event: {pay: {kind: refund}}, expect: {times: 1}`:                                                                                             "stream pay does not take the event ",
+		`event: {pya: {amount: 5}}, expect: {times: 1}`:                                                                                                `FILE:7:52: unknown stream "pya"; known: pay`,
+		`event: {pay: {amuont: 5}}, expect: {times: 1}`:                                                                                                `FILE:7:52: unknown field "amuont" of stream pay; did you mean "amount"?`,
+		`event: {pay: 5}, expect: {times: 1}`:                                                                                                          "FILE:7:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",
+		`event: [], expect: {times: 1}`:                                                                                                                "FILE:7:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",
+		`event: {pay: {amount: 5}, login: {}}, expect: {times: 1}`:                                                                                     "FILE:7:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",
 	} {
 		if got := ask(question); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", question, got, want)

@@ -205,7 +205,9 @@ func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity st
 	}
 	var reading query.Reading
 	reading.Reset(max(r.now, q.at))
-	reading.SetInHand(r.inHand)
+	if r.inHand != nil && f.InHand != nil && f.MayBeOf(r.inHand, entity) {
+		reading.SetInHand(r.inHand)
+	}
 	reading.SetTables(r.tables)
 	reading.Want(f, entity, q.at)
 	if err := reading.Read(ctx, r.state); err != nil {

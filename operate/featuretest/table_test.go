@@ -20,7 +20,7 @@ func TestTables(t *testing.T) {
 	}
 	write("definitions.yaml", `
 streams:
-  pay: {topic: payments, timestamp: at, fields: {user: string, amount: float}}
+  pay: {topic: payments, timestamp: at, fields: {user: string, card: string, amount: float}}
 tables:
   merchant: {topic: merchants, format: debezium, key: id, fields: {risk: {type: string, path: rating.risk}, score: int, twice: {type: int, expr: score * 2}}}
   country: {file: countries.csv, key: code, match: old == nil or old != "yes", timestamp: {path: since, unit: datetime}, fields: {risky: bool}}
@@ -28,7 +28,7 @@ lists:
   blocked: {topic: weir.lists}
 features:
   in_list: {expr: user in blocked}
-  paid_by_blocked: {expr: 'event.user in blocked ? paid : 0', stream: pay}
+  paid_by_blocked: {expr: 'event.card in blocked ? paid : 0', stream: pay}
   paid: SUM(1h, pay, amount, user)
   risk: {expr: merchant.risk}
   score: {expr: paid + merchant.twice, by: shop}
@@ -61,9 +61,9 @@ tests:
 		{"blocked: [{value: u, at: 2m, until: 4m}]", "at: 3m, entity: {user: u}, expect: {in_list: true}", "[]"},
 		{"blocked: [{value: u, at: 2m, until: 4m}]", "at: 4m, entity: {user: u}, expect: {in_list: false}", "[]"},
 		{"blocked: [{value: u, at: 2m}]", "at: 1m, entity: {user: u}, expect: {in_list: {value: false, status: NOT_FOUND}}", "[]"},
-		{"blocked: [{value: v, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {user: v}}, expect: {paid_by_blocked: 10}", "[]"},
-		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {user: v}}, expect: {paid_by_blocked: 0}", "[]"},
-		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {user: null}}, expect: {paid_by_blocked: 0}", "[]"},
+		{"blocked: [{value: v, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {card: v}}, expect: {paid_by_blocked: 10}", "[]"},
+		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {card: v}}, expect: {paid_by_blocked: 0}", "[]"},
+		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, event: {pay: {card: null}}, expect: {paid_by_blocked: 0}", "[]"},
 		{"blocked: [{value: u, at: 2m}]", "at: 3m, entity: {user: u}, expect: {paid_by_blocked: {value: null, status: NO_EVENT}}", "[]"},
 		{"", "at: 3m, entity: {id: m1}, expect: {risk: {value: null, status: NOT_FOUND}}", "[]"},
 		{"mercant: [{id: m1}]", "at: 3m, entity: {id: m1}, expect: {risk: low}", `FILE:5:14: unknown table "mercant"; did you mean "merchant"?`},
