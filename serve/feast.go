@@ -10,9 +10,12 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // feastQuestion is a question in Feast's protocol.
@@ -30,7 +33,12 @@ type columns struct {
 	echoes [][][]byte          // the same as they were sent
 	// labels are the names of the features' columns, names the features in them.
 	labels, names []string
+	// events are, by stream, the events in hand, one for each entity; see eventColumn.
+	events map[string][]*record.Event
 }
+
+// eventColumn returns the name of the column with a field of the event in hand: what Feast's on-demand views call request data.
+func eventColumn(field string) string { return expr.EventName + "." + field }
 
 // readFeast reads a question in Feast's protocol.
 func (h *handler) readFeast(r *request) error {
@@ -218,6 +226,61 @@ func (c *columns) fillIn(r *request, x view, n int) {
 		entities.SetArrayItem(e, entity)
 	}
 	*r.part("features"), *r.part("entities") = features, entities
+}
+
+// readEvents reads the events in hand of the features that are asked for, as far as the question has columns for their fields.
+func (c *columns) readEvents(q *asked) error {
+	read := map[*record.Field]bool{}
+	for _, p := range q.features {
+		for _, i := range p.OfEvent() {
+			field := &p.InHand.Fields[i]
+			at := slices.Index(c.keys, eventColumn(field.Name))
+			if at < 0 || field.Type == value.Location || read[field] {
+				continue
+			}
+			read[field] = true
+			if err := c.readField(q, p.InHand, i, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readField reads a field of the events in hand of a stream from a column.
+func (c *columns) readField(q *asked, s *record.Stream, field, column int) error {
+	events := c.events[s.Name]
+	if events == nil {
+		for range c.echoes[column] {
+			events = append(events, &record.Event{Stream: s, Time: q.at, Now: q.now, Values: make([]value.Value, len(s.Fields))})
+		}
+		if c.events == nil {
+			c.events = map[string][]*record.Event{}
+		}
+		c.events[s.Name] = events
+	}
+	of := key{c.keys[column], s.Fields[field].Type, s.Fields[field].Scale}
+	for e, literal := range c.echoes[column] {
+		v, ok := valueOf(literal, of)
+		if sent := c.values[column][e]; !ok && given(sent) != nil {
+			return reply.Errorf(reply.WrongType, "%q of entity %d must be %s; %s is not%s", of.name, e, of.want(), reply.Show(sent), of.lostPlus(sent)).
+				At(of.name).InEntity(e)
+		}
+		if ok {
+			events[e].Values[field] = v
+		}
+	}
+	return nil
+}
+
+// inHand returns the event in hand of an entity for a feature; none if the question lacks a column of it.
+func (c *columns) inHand(e int, p *preparedFeature) []*record.Event {
+	for _, i := range p.OfEvent() {
+		if f := &p.InHand.Fields[i]; f.Type == value.Location || !slices.Contains(c.keys, eventColumn(f.Name)) {
+			return nil
+		}
+	}
+	return c.events[p.InHand.Name][e : e+1]
 }
 
 var feastColumns = codec{(*handler).readFeast, (*found).addReads, (*answer).encodeColumns, failFeast}

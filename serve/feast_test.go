@@ -83,6 +83,46 @@ func TestFeastQuestions(t *testing.T) {
 	}
 }
 
+// Fields of the event in hand come in columns, for each entity its own.
+func TestFeastEventInHand(t *testing.T) {
+	b := inHand(t)
+	b.arrive("payments", `{"type": "payment", "at": 1532519000000, "user": "u2", "money": {"amount": 4}}`)
+	for _, test := range []struct{ features, entities, want string }{
+		{`"times", "devices"`, `"user": ["u1", "u1", "u2"], "event.amount": [10, 5.00, "1"]`, `[0.5,0.25,0.25] [2,2,0]`},
+		{`"shared", "alike"`, `"user": ["u1", "u1"], "event.amount": [10, 20]`, `[1,2] [0,1]`},
+		{`"times"`, `"user": ["u1"], "amount": [10]`, `[null]`},
+		{`"times"`, `"user": ["u1"], "event.amount": [null]`, `[-1]`},
+		{`"above"`, `"user": ["u1"], "event.amount": [1]`, `[null]`},
+		{`"above", "times"`, `"user": ["u1", "u1"], "event.amount": [1, 1], "event.net": [7, 101]`, `[false,true] [0.05,0.05]`},
+		{`"of_login"`, `"user": ["u1", null], "event.device": ["d\u00e9", "d"]`, `["dé/2",null]`},
+		{`"times"`, `"user": ["u1"], "event.amount": [10], "event.user": ["u2"]`, `[0.5]`}, // which it does not read
+		{`"own"`, `"user": ["u1", "u1", "u1"], "event.user": ["u1", "u2", null]`, `[true,null,null]`},
+		{`"times"`, `"user": ["u1", "u1"], "event.amount": [1, "much"]`,
+			`"event.amount" of entity 1 must be a decimal with up to 2 digits after the decimal point; "much" is not`},
+	} {
+		w := do(t, b.handler, "POST", feastPath, `{"features": [`+test.features+`], "entities": {`+test.entities+`}}`)
+		var answer struct {
+			Results []struct{ Values json.RawMessage }
+		}
+		if w.Code != http.StatusOK {
+			if !strings.Contains(w.Body.String(), strings.ReplaceAll(test.want, `"`, `\\\"`)) {
+				t.Errorf("%s %s: %s, want %s", test.features, test.entities, w.Body, test.want)
+			}
+			continue
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, column := range answer.Results[strings.Count(test.entities, "["):] {
+			got = append(got, string(column.Values))
+		}
+		if is := strings.Join(got, " "); is != test.want {
+			t.Errorf("%s %s: %s, want %s", test.features, test.entities, is, test.want)
+		}
+	}
+}
+
 // Columns state since when their values are complete, unless all are complete as a whole.
 func TestFeastReportsCompleteSince(t *testing.T) {
 	r, history := partlyKept(t)

@@ -38,22 +38,13 @@ func (q *asked) inHand(e, i int) (found *record.Event) {
 	if q.event != nil && q.event.Stream.Name == p.InHand.Name {
 		among = []*record.Event{q.event}
 	}
+	if q.columns != nil {
+		among = q.columns.inHand(e, p)
+	}
 	for _, event := range among {
-		if event.Stream.Name == p.InHand.Name && (found == nil || event.Time >= found.Time) && mayBeOf(event, p.By, entity) {
+		if event.Stream.Name == p.InHand.Name && (found == nil || event.Time >= found.Time) && p.MayBeOf(event, entity) {
 			found = event
 		}
 	}
 	return found
-}
-
-// mayBeOf reports whether an event has no other value than the entity for any of the entity's keys.
-func mayBeOf(event *record.Event, by []string, entity string) bool {
-	texts := state.SplitEntity(nil, entity)
-	for i, key := range by {
-		at := event.Stream.FieldIndex(key)
-		if at >= 0 && !event.Values[at].IsNull() && string(state.AppendEntity(nil, true, event.Values[at])) != texts[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -39,6 +39,7 @@ features:
   larger: MAX(7d, payment, amount, user, where='net > event.net', exclude=current)
   met: SEEN(7d, payment, user, amount, where='event.amount > 1')
   part: {expr: alike / times}
+  own: {expr: 'event.user == "u1" and paid > 0', stream: payment}
 `
 
 // inHand has 20 paid by u1, at two devices.
@@ -165,8 +166,8 @@ func TestFeaturesThatNeedAnEventAreListed(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, of, want)
 		}
 	}
-	if n := strings.Count(w.Body.String(), `"event":`); n != 8 {
-		t.Errorf("%d features need an event, want 8: %s", n, w.Body)
+	if n := strings.Count(w.Body.String(), `"event":`); n != 9 {
+		t.Errorf("%d features need an event, want 9: %s", n, w.Body)
 	}
 }
 

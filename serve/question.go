@@ -111,7 +111,16 @@ func (q *asked) understand(r *request, limits Limits) error {
 	case n*q.cost() > limits.Values:
 		return q.tooMany(n)
 	}
-	return q.entities.name(&q.selection)
+	if err := q.entities.name(&q.selection); err != nil || q.columns == nil {
+		return err
+	}
+	if err := q.columns.readEvents(q); err != nil {
+		return err
+	}
+	if q.columns.events != nil {
+		q.entities.tellApart()
+	}
+	return nil
 }
 
 // selection is what a question asks about each of its entities.
