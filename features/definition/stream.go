@@ -486,9 +486,12 @@ func typesKnown(fields []record.Field) bool {
 	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f record.Field) bool { return f.Type == value.Null })
 }
 
+// elementIndex matches a name with what other languages of paths name an element of an array by.
+var elementIndex = regexp.MustCompile(`\[([0-9]*|\*)\]$`)
+
 // path splits a path of names separated by dots. A name that has dots itself is written as in expressions: a["b.c"].
 func (l *reader) path(w word) (path []string) {
-	odd := false
+	odd, element := false, false
 	for rest, more := w.text, true; more; {
 		var name string
 		if quoted, after, ok := quotedName(rest); ok {
@@ -508,12 +511,15 @@ func (l *reader) path(w word) (path []string) {
 				}
 			}
 			name, rest, more = strings.Cut(rest, ".")
-			odd = odd || quoting(name)
+			odd, element = odd || quoting(name), element || elementIndex.MatchString(name)
 		}
 		path = append(path, name)
 	}
 	if slices.Contains(path, "") {
 		l.report(w.location, "bad path %q: it must be names separated by dots", w.text)
+	} else if element {
+		l.report(w.location, "path %q can match nothing: a path does not lead into one element of an array, and `each` of the stream into all of them; "+
+			`write a name that has brackets itself as ["a[0]"]`, w.text)
 	} else if odd || path[0] == "$" {
 		l.report(w.location, "path %q can match nothing: it must be names separated by dots, without quotes, brackets or backslashes; "+
 			`write a name that has dots itself as ["a.b"]`, w.text)
