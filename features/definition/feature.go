@@ -136,6 +136,10 @@ var otherNames = map[string]string{
 	"unique_count": "COUNT_DISTINCT", "cardinality": "COUNT_DISTINCT",
 	"unique": "SET", "collect_set": "SET", "array_agg": "LAST_K", "collect_list": "LAST_K", "last_n": "LAST_K", "first_n": "FIRST_K",
 	"first_value": "FIRST", "earliest": "FIRST", "last_value": "LAST", "latest": "LAST", "topk": "TOP_K", "top_n": "TOP_K",
+	"percentile_disc": "QUANTILE with p, from 0 to 1", "approx_quantile": "QUANTILE with p, from 0 to 1", "quantiles": "QUANTILE with p, from 0 to 1",
+	"countd": "COUNT_DISTINCT", "dcount": "COUNT_DISTINCT", "approx_distinct": "APPROX_COUNT_DISTINCT", "list": "LAST_K", "collect": "LAST_K",
+	"string_agg": "LAST_K", "group_concat": "LAST_K", "listagg": "LAST_K", "any_value": "FIRST", "top": "TOP_K", "topn": "TOP_K",
+	"earliest_by_offset": "FIRST", "latest_by_offset": "LAST", "ewma": "EXP_DECAY_SUM", "ema": "EXP_DECAY_SUM",
 	"most_frequent": "MODE", "bool_or": "COUNT with where='…'",
 }
 

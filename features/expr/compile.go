@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -70,6 +71,9 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 
 // name compiles the name of a field, or a path in the record.
 func (c *exprCompiler) name(n ast.Node) (term, error) {
+	if id, ok := n.(*ast.IdentifierNode); ok && strings.EqualFold(id.Value, "null") && !c.isField(id.Value) {
+		return term{}, errorAt(n, "a null is written nil")
+	}
 	if c.names != nil {
 		return c.featureNamed(n)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -232,7 +233,19 @@ func TestExprErrors(t *testing.T) {
 		{`status + n`, value.Null, 8, "`+` is not allowed between a string and an int"},
 		{`status - n`, value.Null, 8, "`-` is not allowed between a string and an int"},
 		{`amount % 2`, value.Null, 8, "`%` is not allowed between a decimal and an int"},
-		{`n ** 2`, value.Null, 3, "the operator `**` is not supported"},
+		{`n ** 2`, value.Null, 3, "the operator `**` is not supported: a power is written pow(x, y)"},
+		{`n ^ 2 > 4`, value.Bool, 3, "the operator `^` is not supported: a power is written pow(x, y)"},
+		{`IF(ok, 1, 2)`, value.Null, 1, `unknown function "IF": write c ? a : b`},
+		{`ifnull(n, 0)`, value.Null, 1, `unknown function "ifnull": write coalesce`},
+		{`Power(n, 2)`, value.Null, 1, `unknown function "Power": write pow`},
+		{`NOT (n > 1)`, value.Bool, 1, `unknown function "NOT": write not x, in lower case`},
+		{`COALESCE(n, 0)`, value.Null, 1, `unknown function "COALESCE"; did you mean "coalesce"?`},
+		{`CASE WHEN ok THEN 1 ELSE 0 END`, value.Null, 6, `unexpected "WHEN": a choice is written c ? a : b`},
+		{`CAST(n AS FLOAT)`, value.Null, 8, `unexpected "AS": a value of another type is written int(x), float(x), decimal(x, 2) or string(x)`},
+		{`status in ("a", "b")`, value.Bool, 15, `unexpected ",": a list, which stands after in, is written ["a", "b"]`},
+		{`"ä" <> status`, value.Bool, 5, `unexpected "<>": inequality is written !=`},
+		{`status == null`, value.Bool, 11, `a null is written nil; if a string is meant, write "null"`},
+		{`NULL != n`, value.Bool, 1, "a null is written nil"},
 		{`not n`, value.Bool, 1, "`not` takes a bool, not an int"},
 		{`-status`, value.Null, 1, "`-` takes a number, not a string"},
 		{`n ? 1 : 2`, value.Null, 1, "a condition must be a bool, not an int"},
@@ -279,6 +292,24 @@ func TestExprErrors(t *testing.T) {
 		var e *Error
 		if !errors.As(err, &e) || e.Column != c.column || e.Message != c.message {
 			t.Errorf("%s: %#v; want column %d: %s", c.text, err, c.column, c.message)
+		}
+	}
+}
+
+// No function is known by the name that it has elsewhere, and what is to be written instead exists.
+func TestNamesOfOtherLanguages(t *testing.T) {
+	for theirs, ours := range otherFunctions {
+		if _, ok := functions[theirs]; ok {
+			t.Errorf("%s is a function", theirs)
+		}
+		if _, reduces := reductions[theirs]; reduces {
+			t.Errorf("%s is a function", theirs)
+		}
+		if _, ok := functions[ours]; !ok && regexp.MustCompile(`^\w+$`).MatchString(ours) {
+			t.Errorf("%s: there is no %s", theirs, ours)
+		}
+		if theirs != strings.ToLower(theirs) {
+			t.Errorf("%s is never found", theirs)
 		}
 	}
 }

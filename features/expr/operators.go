@@ -137,7 +137,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	}
 	op, ok := arithmetics[n.Operator]
 	if !ok {
-		return term{}, errorAt(n, "the operator `%s` is not supported", n.Operator)
+		return term{}, errorAt(n, "the operator `%s` is not supported: a power is written pow(x, y)", n.Operator) // ** or ^
 	}
 	typ, ok := op.typ(l.typ, r.typ)
 	if !ok {

@@ -34,6 +34,9 @@ func syntaxErrorOf(text string, err error) error {
 	if !ok {
 		return &Error{Column: 1, Message: onOneLine.Replace(err.Error())}
 	}
+	if runes := []rune(text); 0 < e.From && e.From < len(runes) && string(runes[e.From-1:e.From+1]) == "<>" {
+		return &Error{Column: e.From, Message: `unexpected "<>": inequality is written !=`}
+	}
 	return &Error{Column: e.From + 1, Message: onOneLine.Replace(syntaxMessage(text, e.Message))}
 }
 
@@ -64,6 +67,33 @@ var sqlWords = map[string]string{
 	"is":      "a null is asked for by == nil, any other value by != nil",
 	"like":    "use contains, startsWith, endsWith or matches",
 	"between": "a range is written 1 <= n <= 8",
+	"when":    otherwise,
+	"then":    otherwise,
+	"else":    otherwise,
+	"as":      "a value of another type is written int(x), float(x), decimal(x, 2) or string(x)",
+	",":       `a list, which stands after in, is written ["a", "b"]`,
+}
+
+const otherwise = "a choice is written c ? a : b"
+
+// otherFunctions are functions of SQL and of other languages, with what to write here instead: the nearest names here may mean
+// something else.
+var otherFunctions = map[string]string{
+	"if": "c ? a : b", "iff": "c ? a : b", "iif": "c ? a : b", "not": "not x, in lower case",
+	"ifnull": "coalesce", "isnull": "x == nil", "nvl": "coalesce", "nullif": "a == b ? nil : a",
+	"cast": "int, float, decimal or string", "try_cast": "int, float, decimal or string", "bigint": "int", "integer": "int", "to_int": "int",
+	"double": "float", "to_float": "float", "number": "decimal", "numeric": "decimal", "str": "string", "text": "string", "varchar": "string", "to_char": "string",
+	"greatest": "max", "least": "min", "ceiling": "ceil", "trunc": "int", "truncate": "int", "mod": "a % b", "sign": "x > 0 ? 1 : x < 0 ? -1 : 0",
+	"power": "pow", "ln": "log", "log10": "log(x) / log(10)", "log2": "log(x) / log(2)", "square": "x * x",
+	"length": "len", "char_length": "len", "character_length": "len", "strlen": "len", "size": "len", "cardinality": "len",
+	"ucase": "upper", "lcase": "lower", "substring": "substr", "mid": "substr", "left": "substr(s, 1, length)", "right": "substr(s, -length)",
+	"concat": "a + b", "split_part": "split", "regexp_extract": "extract", "regexp_substr": "extract", "regexp_like": "s matches pattern",
+	"regexp_matches": "s matches pattern", "contains": "a contains b", "strpos": "a contains b", "instr": "a contains b",
+	"starts_with": "a startsWith b", "startswith": "a startsWith b", "ends_with": "a endsWith b", "endswith": "a endsWith b",
+	"md5": "hash", "sha1": "hash", "sha2": "hash", "sha256": "hash", "edit_distance": "levenshtein", "jaro_winkler_similarity": "jaro_winkler",
+	"dayofweek": "weekday", "day_of_week": "weekday", "isodow": "weekday", "dow": "weekday", "dayofmonth": "day", "to_date": "date",
+	"datediff": "t - u, which is in milliseconds", "date_diff": "t - u, which is in milliseconds", "timestampdiff": "t - u, which is in milliseconds",
+	"st_distance": "haversine", "distance": "haversine", "geo_distance": "haversine", "point": "location", "st_point": "location",
 }
 
 // unexpected says what to do about a token in the wrong place.
@@ -73,7 +103,7 @@ func unexpected(kind, text string) string {
 		return `unexpected "=": equality is written ==`
 	case kind == "Bracket" && strings.Contains(")]}", text):
 		return fmt.Sprintf("unexpected %q: nothing that it closes is open, or a value is missing before it", text)
-	case kind == "Operator":
+	case kind == "Operator" && text != ",":
 		return fmt.Sprintf("unexpected %q: an operator stands between two values", text)
 	case sqlWords[strings.ToLower(text)] != "":
 		return fmt.Sprintf("unexpected %q: %s", text, sqlWords[strings.ToLower(text)])
