@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/tables"
 )
 
 const definitions = `
@@ -81,6 +82,7 @@ type making struct {
 	memory         int64
 	parquet        *bytes.Buffer // the output unless it is CSV
 	rowGroup       int           // bytes of a row group
+	tables         *tables.Set
 }
 
 // selected adds the streams and the columns to a replay.
@@ -116,6 +118,9 @@ func (m making) run(t testing.TB) (string, Summary, error) {
 	replay := Replay{
 		Registry: m.Registry, NewState: func() State { return memory.New() }, Cores: 3, block: 30, partSize: 50, AsServed: m.asServed, RecordTime: m.recordTime,
 		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes, Until: m.until, Seal: defined.Seal(),
+	}
+	if m.tables != nil {
+		replay.Tables = m.tables
 	}
 	for _, log := range m.logs {
 		replay.Inputs = append(replay.Inputs, log.input())
