@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/weir-stream/weir/features/expr"
@@ -34,6 +35,25 @@ func NewList(name, topic string, of value.Type) *Table {
 	}}
 	rows.Fields[ListValue].Required, rows.Fields[ListUntil].Form.Unit = true, "rfc3339"
 	return &Table{Name: name, Rows: rows, Key: ListValue, Deletes: -1, Until: ListUntil, List: true}
+}
+
+// EntriesOfFile says how the entries of a list are read from a file that has columns with some of the names of a record's members:
+// list, if it has entries of several; since, from when on an entry holds; and removed. The last one is also the index of the field
+// that is true for an entry that is removed; -1 if there is none.
+func (t *Table) EntriesOfFile(columns []string) (entries *record.Stream, removed int) {
+	rows := *t.Rows
+	rows.Match, removed = nil, -1
+	if slices.Contains(columns, "list") {
+		rows.Match, _ = expr.CompileMatch("list == nil or list == " + strconv.Quote(t.Name)) // as in NewList, a name is a word
+	}
+	if slices.Contains(columns, "removed") {
+		removed = len(rows.Fields)
+		rows.Fields = append(slices.Clip(rows.Fields), record.Field{Name: "removed", Type: value.Bool, Path: []string{"removed"}})
+	}
+	if slices.Contains(columns, "since") {
+		rows.Timestamp = record.TimestampPath{Path: []string{"since"}, Form: record.TimeForm{Unit: "auto"}}
+	}
+	return &rows, removed
 }
 
 // ParseNetwork reads an IP network such as 10.0.0.0/8, or an address, which is the network of it alone. One of IPv4 within IPv6 is

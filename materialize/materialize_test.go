@@ -255,10 +255,10 @@ func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ format, in, want string }{
 		{"csv", "", "in.csv:1: the file is empty; its first line must name the columns"},
 		{"csv", "a,a\n", `in.csv:1: column "a" is repeated`},
-		{"csv", strings.Replace(header, "amount", "amuont", 1), `in.csv:1: field amount of stream pay: unknown column "amount"; did you mean "amuont"?`},
-		{"csv", "kind.name,meta.id,who.user,who.device,amount,score,n,ok,seen,where.lat\n", "in.csv:1: the timestamp of stream pay: unknown column \"at\"; known: " +
+		{"csv", strings.Replace(header, "amount", "amuont", 1), `in.csv:1: field amount of pay: unknown column "amount"; did you mean "amuont"?`},
+		{"csv", "kind.name,meta.id,who.user,who.device,amount,score,n,ok,seen,where.lat\n", "in.csv:1: the timestamp of pay: unknown column \"at\"; known: " +
 			"amount, kind.name, meta.id, n, ok, score, seen, where.lat, who.device, who.user\n" +
-			`field place of stream pay: unknown column "where.lon"; did you mean "where.lat"?`},
+			`field place of pay: unknown column "where.lon"; did you mean "where.lat"?`},
 		{"csv", header + "a,b\n", "in.csv:2: wrong number of fields"},
 		{"csv", row("1,u,d,1,1,1,true,0,1,2,\"a\nb\"") + "\"x\n\n", "in.csv:4: extraneous or missing \" in quoted-field"},
 		{"csv", row("1,u,d,\"1,5\",,,,,,,"), notDecimal},

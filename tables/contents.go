@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // ErrTooLarge is wrapped by the error for a table with more rows than it may have, or larger ones.
@@ -29,6 +30,7 @@ type Contents struct {
 	table   *features.Table
 	decoder *record.Decoder
 	history bool
+	deletes int   // the field that says that its row is deleted, see deleted; -1 for none
 	order   int64 // of the last record taken
 
 	mu      sync.RWMutex
@@ -64,7 +66,7 @@ func New(t *features.Table) *Contents {
 
 // NewDecoded is New with a decoder of the table's rows, which are not records of its topic.
 func NewDecoded(t *features.Table, d *record.Decoder) *Contents {
-	return &Contents{table: t, decoder: d, written: map[recordKey]*version{}, rows: map[string]*version{}}
+	return &Contents{table: t, decoder: d, deletes: t.Deletes, written: map[recordKey]*version{}, rows: map[string]*version{}}
 }
 
 // KeepAll makes contents without rows keep all versions of each row, so that Find returns the row as of a moment.
@@ -187,7 +189,7 @@ func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
 	if len(events) > 0 {
 		e := events[0].Clone()
 		next.key, next.time = string(state.AppendEntity(nil, true, e.Values[c.table.Key])), e.Time
-		if deletes := c.table.Deletes; deletes < 0 || string(e.Values[deletes].Str) != "d" {
+		if !c.deleted(e) {
 			next.row = &features.Row{Time: e.Time, Values: e.Values}
 		}
 	} else if r.Key == nil {
@@ -210,6 +212,15 @@ func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
 		return bad, fmt.Errorf("the rows of table %s%s take more than %d MiB, its max_mib: %w", c.table.Name, versions, c.table.MaxBytes>>20, ErrTooLarge)
 	}
 	return bad, nil
+}
+
+// deleted reports whether an event says that its row is deleted: a change of Debezium, or the entry of a list in a file.
+func (c *Contents) deleted(e *record.Event) bool {
+	if c.deletes < 0 {
+		return false
+	}
+	v := e.Values[c.deletes]
+	return v.Type == value.String && string(v.Str) == "d" || v.Type == value.Bool && v.Num == 1
 }
 
 // put makes a version replace the last one of its records.

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // defined compiles the table m of definitions.
@@ -223,7 +224,7 @@ func TestNewestOfAFile(t *testing.T) {
 		write("empty.ndjson", ""):                                  "",
 		write("b.ndjson", "{\"id\":\"a\",\"v\":1}\n{\"v\":2}\n"):   "b.ndjson:2: id: the field id is required",
 		write("c.csv", "id,v\na,1\n,2\n"):                          "c.csv:3: id: the field id is required",
-		write("d.csv", "id,w\na,1\n"):                              `d.csv:1: field v of stream m: unknown column "v"; known: id, w`,
+		write("d.csv", "id,w\na,1\n"):                              `d.csv:1: field v of m: unknown column "v"; known: id, w`,
 		write("e.csv", "id,v\na,1\nb,much\n"):                      "e.csv:3: v: expected a 64-bit integer, found a string",
 		write("f.csv", "id,v\na,1\nb,2\na,3\n"):                    "",
 		write("g.csv", "id,v\na,1\nb,2\nc,3\n"):                    "table m has more than 2 rows, its max_rows: the table is too large",
@@ -239,6 +240,63 @@ func TestNewestOfAFile(t *testing.T) {
 		}
 		if got := strings.ReplaceAll(err.Error(), folder+"/", ""); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A file has the records of a table's topic, with their keys, in envelopes; else, of a list, its entries, from when on they hold.
+func TestRecordsOfAFile(t *testing.T) {
+	folder := t.TempDir()
+	table := defined(t, "{topic: t, key: id, fields: {v: int}}")
+	list := features.NewList("cards", "lists", value.String)
+	list.MaxRows, list.MaxBytes = 9, 1<<20
+	const at = `"timestamp":`
+	for n, c := range []struct {
+		table     *features.Table
+		name      string
+		text      string
+		key, want string // the value, or who wrote it, at 500, 1500 and 2500 ms
+	}{
+		{table, "topic.ndjson", `{"topic":"t","key":"k",` + at + `1000,"value":{"id":"a","v":1}}
+{"topic":"t","key":"k",` + at + `2000,"value":null}`, "a", " 1 "},
+		{table, "keys.ndjson", `{"topic":"t","key":{"id":1},` + at + `1000,"value":{"id":"a","v":1}}
+{"topic":"t","key":{"id":1},` + at + `2000,"value":{"id":"b","v":1}}`, "a", " 1 "},
+		{table, "keyless.ndjson", `{"topic":"t","key":null,` + at + `2000,"value":{"id":"a","v":2}}
+{"topic":"t",` + at + `1000,"value":{"id":"a","v":1}}`, "a", " 1 2"},
+		{list, "topic.ndjson", `{"topic":"lists","key":"cards/c",` + at + `1000,"value":{"list":"cards","value":"c","who":"w"}}
+{"topic":"lists","key":"others/c",` + at + `1500,"value":{"list":"others","value":"c","who":"o"}}
+{"topic":"lists","key":"cards/c",` + at + `2000,"value":{"list":"cards","value":"c","removed":true}}`, "c", " w "},
+		{list, "values.ndjson", `{"value":"c","who":"w"}`, "c", "w w w"},
+		{list, "entries.ndjson", `{"value":"c","who":"w","since":"1970-01-01T00:00:01Z"}
+{"value":"c","who":"x","since":"1970-01-01T00:00:02Z","removed":true}
+{"value":"c","who":"o","since":"1970-01-01T00:00:01.2Z","list":"others"}`, "c", " w "},
+		{list, "entries.csv", "value,until,who,why,since\nc,,w,,1970-01-01 00:00:01\nc,,x,,1970-01-01T00:00:02Z\n", "c", " w x"},
+		{list, "entries.csv", "list,value,until,who,why,removed\ncards,c,,w,,\nothers,c,,o,,\n", "c", "w w w"},
+		{list, "entries.csv", "value,until,who,why,removed,since\nc,,w,,false,1970-01-01 00:00:01\nc,,x,,TRUE,1970-01-01 00:00:02\n", "c", " w "},
+	} {
+		file := filepath.Join(folder, fmt.Sprint(n)+c.name)
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		contents, err := ReadFile(t.Context(), c.table, file, true)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		var got []string
+		for _, at := range []int64{500, 1500, 2500} {
+			said := ""
+			if row := contents.Find(c.key, at); row != nil {
+				field := 1
+				if c.table.List {
+					field = features.ListWho
+				}
+				said = string(row.Values[field].AppendText(nil))
+			}
+			got = append(got, said)
+		}
+		if is := strings.Join(got, " "); is != c.want {
+			t.Errorf("%s: got %q, want %q", c.text, is, c.want)
 		}
 	}
 }

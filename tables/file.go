@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,8 @@ import (
 )
 
 // ReadFile reads a table from a file, in which every row counts once: of several with the same key, that with the greatest
-// timestamp, or else the last one. In JSON lines rows may be in envelopes, as materialize reads them. History keeps all
+// timestamp, or else the last one. In JSON lines rows may be in envelopes, as materialize reads them, and are records of the topic; else a
+// list has the entries that features.Table.EntriesOfFile describes. History keeps all
 // versions of rows. Errors name the file and the line, except ErrTooLarge.
 func ReadFile(ctx context.Context, t *features.Table, name string, history bool) (*Contents, error) {
 	file, err := source.Open(ctx, name, nil, "")
@@ -21,12 +23,24 @@ func ReadFile(ctx context.Context, t *features.Table, name string, history bool)
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	events, err := file.Events(t.Rows)
+	rows, removed := t.Rows, t.Deletes
+	var events source.Source
+	if t.List && !file.Enveloped() {
+		events, err = file.Rows(func(columns []string) *record.Stream {
+			if file.Format == source.NDJSON { // each line may have them
+				columns = append(columns, "list", "removed")
+			}
+			rows, removed = t.EntriesOfFile(columns)
+			return rows
+		})
+	} else {
+		events, err = file.Events(rows)
+	}
 	if err != nil {
 		return nil, err
 	}
-	c := NewDecoded(t, events.NewDecoder([]*record.Stream{t.Rows}))
-	c.history = history
+	c := NewDecoded(t, events.NewDecoder([]*record.Stream{rows}))
+	c.history, c.deletes = history, removed
 	for n := 0; ; n++ {
 		var e source.Event
 		switch err := events.Next(&e); {
@@ -39,7 +53,7 @@ func ReadFile(ctx context.Context, t *features.Table, name string, history bool)
 		case e.Topic != "" && e.Topic != t.Rows.Topic:
 			return nil, events.At(e.Line, fmt.Errorf("the envelope is of topic %s, not of %s", e.Topic, t.Rows.Topic))
 		}
-		bad, err := c.Take(&record.Record{Partition: state.Partition{Topic: t.Rows.Topic}, Timestamp: e.RecordTime, Value: e.Value})
+		bad, err := c.Take(&record.Record{Partition: state.Partition{Topic: t.Rows.Topic}, Key: keyOf(e.Key), Timestamp: e.RecordTime, Value: e.Value})
 		switch {
 		case bad != nil:
 			return nil, events.At(e.Line, bad)
@@ -49,4 +63,16 @@ func ReadFile(ctx context.Context, t *features.Table, name string, history bool)
 			return nil, events.At(e.Line, err)
 		}
 	}
+}
+
+// keyOf returns the key of a record that an envelope has in JSON: a text, or another value as it is written; nil for none.
+func keyOf(written []byte) []byte {
+	var text string
+	switch {
+	case len(written) == 0 || string(written) == "null":
+		return nil
+	case json.Unmarshal(written, &text) == nil:
+		return []byte(text)
+	}
+	return written
 }

@@ -12,6 +12,8 @@ import (
 type Event struct {
 	// Topic is the topic in the event's envelope; empty if it has none.
 	Topic string
+	// Key is the key of the record in the event's envelope, in JSON; empty if it has none.
+	Key []byte
 	// Value is the value of the record, in JSON. It is valid until the next event is read. Rows of a table have none.
 	Value []byte
 	// RecordTime is the record time in the event's envelope, in milliseconds since 1970; record.NoTime

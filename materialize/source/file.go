@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -335,11 +337,31 @@ func (f *File) Events(stream *record.Stream) (Source, error) {
 	return EventsOf(t, stream)
 }
 
+// Rows is Events for a stream that depends on the columns of the file, or on the members of its first line of JSON.
+func (f *File) Rows(streamOf func(columns []string) *record.Stream) (Source, error) {
+	if f.Format != NDJSON {
+		t, err := f.Table()
+		if err != nil {
+			return nil, err
+		}
+		return EventsOf(t, streamOf(t.Columns()))
+	}
+	var first map[string]json.RawMessage
+	_ = json.Unmarshal(f.firstLine(), &first) // what is wrong with it is reported when it is read
+	return f.Events(streamOf(slices.Collect(maps.Keys(first))))
+}
+
 // Enveloped reports whether the file's first line is an envelope; see NewEvents. Errors of the file are reported when
 // it is read.
 func (f *File) Enveloped() bool {
+	_, ok := unwrap(f.firstLine())
+	return ok
+}
+
+// firstLine returns the beginning of the first line of JSON, which remains to be read; empty if there is none.
+func (f *File) firstLine() []byte {
 	if f.Format != NDJSON || f.start() != nil {
-		return false
+		return nil
 	}
 	const most = 1 << 20 // bytes of the line that are looked at
 	ahead := bufio.NewReaderSize(withoutMark(f.in), most)
@@ -348,8 +370,7 @@ func (f *File) Enveloped() bool {
 		start, err := ahead.Peek(min(n, most))
 		line, _, whole := bytes.Cut(bytes.TrimLeft(start, "\r\n\t "), []byte("\n"))
 		if whole || err != nil || n >= most {
-			_, ok := unwrap(line)
-			return ok
+			return line
 		}
 	}
 }

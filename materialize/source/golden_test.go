@@ -276,7 +276,7 @@ func TestBadFiles(t *testing.T) {
 		{"in.csv", "at;user\n1;a\n", `FILE:1: it has one column, "at;user": separate columns with commas`},
 		{"in.csv", "at\tuser\n1\ta\n", `FILE:1: it has one column, "at\tuser": separate columns with commas`},
 		{"in.csv", "a,b,a\n", `FILE:1: column "a" is repeated`},
-		{"in.csv", strings.Replace(golden, "amount", "amuont", 1), `FILE:1: field amount of stream pay: unknown column "amount"; did you mean "amuont"?`},
+		{"in.csv", strings.Replace(golden, "amount", "amuont", 1), `FILE:1: field amount of pay: unknown column "amount"; did you mean "amuont"?`},
 		{"in.csv", golden + "4,5\n", "FILE:5: wrong number of fields"},
 		{"in.csv", golden + "4,\"5\n", `FILE:5: extraneous or missing " in quoted-field`},
 		{"in.csv", golden + "4,\"5" + strings.Repeat("x", maxLine), "FILE:5: the record has more than 67108864 bytes; perhaps a quote is not closed"},

@@ -110,6 +110,7 @@ func (e *jsonEvents) Next(event *Event) error {
 	if envelope.Timestamp != nil {
 		event.RecordTime = *envelope.Timestamp
 	}
+	event.Key = envelope.Key
 	return nil
 }
 

@@ -53,7 +53,7 @@ func newTree(stream *record.Stream, header []string) (*node, error) {
 		if n.column = slices.Index(header, n.path); n.column >= 0 {
 			return nil
 		}
-		return fmt.Errorf("%s of stream %s: %s", what, stream.Name, spelling.Unknown("column", n.path, header))
+		return fmt.Errorf("%s of %s: %s", what, stream.Name, spelling.Unknown("column", n.path, header))
 	}
 	var untimed record.TimeForm
 	var errs []error

@@ -85,7 +85,7 @@ func TestRowsWithoutCoordinates(t *testing.T) {
 		}
 	}
 	_, err := locatedFile(t, "a.csv", "kind,at,user,cents,p\npay,1,a,1,0\n", &Coordinates{Partition: "p", Offset: "o"})
-	if err == nil || !strings.Contains(err.Error(), `field record offset of stream payment: unknown column "o"`) {
+	if err == nil || !strings.Contains(err.Error(), `field record offset of payment: unknown column "o"`) {
 		t.Errorf("without the column of offsets: got error %v", err)
 	}
 }
