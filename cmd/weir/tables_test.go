@@ -122,6 +122,50 @@ func TestRunWithTables(t *testing.T) {
 	}
 }
 
+// An enriched event is in a list if a field of its own is, or else not; without the field that is unknown.
+func TestEnrichWithLists(t *testing.T) {
+	t.Parallel()
+	flags, _ := servers(t, map[string]int{"transactions": 1, "transactions.enriched": 1, "lists": 1, "weir.dead-letters": 1})
+	flags[1] = writeFile(t, t.TempDir(), "features.yaml", `
+streams:
+  transaction:
+    topic: transactions
+    timestamp: timestamp
+    fields: {user_id: string, ip: string}
+    enrich: {service: risk, topic: transactions.enriched}
+lists:
+  hidden: {topic: lists, type: network}
+features:
+  user_tx: COUNT(1d, transaction, user_id)
+  from_hidden: {expr: user_tx > 0 and event.ip in hidden, stream: transaction}
+services:
+  risk: [from_hidden]
+`)
+	client, err := kgo.NewClient(kgo.SeedBrokers(flags[7]), kgo.ConsumeTopics("transactions.enriched"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if out, err := weir(t, append([]string{"list", "add", "hidden", "10.0.0.0/8"}, flags...)...); err != nil {
+		t.Fatal(err, out)
+	}
+	p := start(t, append([]string{"run"}, flags...)...)
+	ready(t, p.address(t))
+	for ip, want := range map[string]string{`"10.1.2.3"`: "true", `"::ffff:10.1.2.3"`: "true", `"11.1.2.3"`: "false", "null": "null"} {
+		value := fmt.Sprintf(`{"timestamp": %d, "user_id": "u1", "ip": %s}`, time.Now().UnixMilli(), ip)
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "transactions", Key: []byte("u1"), Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		fetches := client.PollFetches(t.Context())
+		if err := fetches.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(fetches.Records()[0].Value); !strings.Contains(got, `"from_hidden":{"value":`+want+`,`) {
+			t.Errorf("%s: %s, want %s", ip, got, want)
+		}
+	}
+}
+
 // A process needs the topics of the tables of which it looks up rows: to answer of all, to apply events of those in enriched ones.
 func TestCheckTopicsOfTables(t *testing.T) {
 	t.Parallel()
