@@ -60,16 +60,10 @@ func nearest(key string) string {
 	return closest(key, append(keys, sections...))
 }
 
-// closest suggests the name with the fewest differing letters, if these are few.
+// closest suggests the name that was probably meant, if there is one.
 func closest(name string, names []string) string {
-	best, least := "", 2+len(name)/5
-	for _, n := range names {
-		if d := spelling.Distance(name, n); d < least {
-			best, least = n, d
-		}
+	if near := spelling.Nearest(name, names); near != "" {
+		return "; did you mean " + near + "?"
 	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
+	return ""
 }

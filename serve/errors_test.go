@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/weir-stream/weir/serve/reply"
 )
 
 const queryPath = "/v1/query"
@@ -293,24 +291,6 @@ func TestMethodNotAllowedSaysWhichIs(t *testing.T) {
 		w := do(t, handler, c.method, c.path, "")
 		if got := w.Header().Get("Allow"); w.Code != http.StatusMethodNotAllowed || got != c.allow {
 			t.Errorf("%s %s: got status %d, Allow %q; want 405 and %q", c.method, c.path, w.Code, got, c.allow)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	names := []string{"device_tx_7d", "device_tx_30d", "user_tx_7d", "ip"}
-	for name, want := range map[string]string{
-		"device_tx_7d":  "device_tx_7d",
-		"device_tx_8d":  "device_tx_7d",
-		"devicetx7d":    "device_tx_7d",
-		"user_tx":       "",
-		"users_tx_7d":   "user_tx_7d",
-		"id":            "ip",
-		"":              "ip",
-		"something_new": "",
-	} {
-		if got := reply.Nearest(name, names); got != want {
-			t.Errorf("nearest to %q: %q, want %q", name, got, want)
 		}
 	}
 }

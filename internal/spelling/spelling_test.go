@@ -16,6 +16,24 @@ func TestDistance(t *testing.T) {
 	}
 }
 
+func TestNearest(t *testing.T) {
+	names := []string{"device_tx_7d", "device_tx_30d", "user_tx_7d", "ip"}
+	for name, want := range map[string]string{
+		"device_tx_7d":  "device_tx_7d",
+		"device_tx_8d":  "device_tx_7d",
+		"devicetx7d":    "device_tx_7d",
+		"user_tx":       "",
+		"users_tx_7d":   "user_tx_7d",
+		"id":            "ip",
+		"":              "",
+		"something_new": "",
+	} {
+		if got := Nearest(name, names); got != want {
+			t.Errorf("nearest to %q: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	known := []string{"k", "max", "window"}
 	for name, want := range map[string]string{

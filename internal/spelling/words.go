@@ -36,7 +36,7 @@ func Unknown(what, name string, known []string) string {
 // UnknownIn is Unknown with the place that lacks the name, such as " in x".
 func UnknownIn(in, what, name string, known []string) string {
 	message := fmt.Sprintf("unknown %s %q%s", what, name, in)
-	if near := nearest(name, known); near != "" {
+	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", message, near)
 	}
 	if len(known) == 0 || len(known) > 30 {
@@ -45,10 +45,10 @@ func UnknownIn(in, what, name string, known []string) string {
 	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
-// nearest returns the known name that a misspelt one most likely stands for, empty if none is close
+// Nearest returns the known name that a misspelt one most likely stands for, empty if none is close
 // enough. A name of which every letter differs is not.
-func nearest(name string, known []string) string {
-	best, least := "", min((len(name)+2)/3+1, len(name))
+func Nearest(name string, known []string) string {
+	best, least := "", min(max(2, len(name)/4)+1, len(name))
 	for _, k := range slices.Sorted(slices.Values(known)) {
 		if d := Distance(strings.ToLower(name), strings.ToLower(k)); d < least {
 			best, least = k, d

@@ -149,7 +149,7 @@ func TestBadFiles(t *testing.T) {
 		{"definitions: [none.yaml]\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {a: 1}}]}]", "DIR/none.yaml: cannot read definitions: no such file or directory"},
 		{"start: noon\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {a: 1}}]}]", "FILE:1:8: start: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
 		{test(ask) + "  - name: t\n" + ask, `FILE:5:5: there are two tests with the name "t"`},
-		{test(ask) + "defaults: {pya: {}}\n", `FILE:5:17: defaults: unknown stream "pya"; known: pay, view`},
+		{test(ask) + "defaults: {pya: {}}\n", `FILE:5:17: defaults: unknown stream "pya"; did you mean "pay"?`},
 		{test(ask) + "---\ntests:\n  - name: u\n" + ask, "FILE:6:1: a second YAML document: write all tests into one, without ---"},
 		{test(ask) + "---\na: [", "FILE:7:1: bad YAML: did not find expected node content"},
 		{test(ask) + "tests:\n  - name: u\n" + ask, `FILE:5:1: duplicate key "tests"; it is already at line 2`},

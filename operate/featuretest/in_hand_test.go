@@ -64,7 +64,7 @@ tests:
 		`expect: {paid: 10}}, {at: 2m, entity: {user: v}, event: {pay: {amount: 3}}, expect: {limited: true, times: {value: null, status: NOT_FOUND}}`: "[]",
 		`event: {pay: {amount: much}}, expect: {times: 1}`:                                                                                             "the event cannot be used: ",
 		`event: {pay: {kind: refund}}, expect: {times: 1}`:                                                                                             "stream pay does not take the event ",
-		`event: {pya: {amount: 5}}, expect: {times: 1}`:                                                                                                `FILE:7:52: unknown stream "pya"; known: pay`,
+		`event: {pya: {amount: 5}}, expect: {times: 1}`:                                                                                                `FILE:7:52: unknown stream "pya"; did you mean "pay"?`,
 		`event: {pay: {amuont: 5}}, expect: {times: 1}`:                                                                                                `FILE:7:52: unknown field "amuont" of stream pay; did you mean "amount"?`,
 		`event: {pay: 5}, expect: {times: 1}`:                                                                                                          "FILE:7:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",
 		`event: [], expect: {times: 1}`:                                                                                                                "FILE:7:52: event: expected the event in hand, such as {transaction: {amount: 12.50}}",

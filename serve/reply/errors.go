@@ -154,7 +154,7 @@ func Unread(r *http.Request, err error) *Error {
 // of them, or else the first ones.
 func Unknown(code Code, what, name string, names []string) *Error {
 	e := Errorf(code, "there is no %s %s", what, Quote(name))
-	if e.Nearest = Nearest(name, names); e.Nearest != "" {
+	if e.Nearest = spelling.Nearest(name, names); e.Nearest != "" {
 		e.Message += fmt.Sprintf("; did you mean %q?", e.Nearest)
 	} else if len(names) > 0 {
 		const most = 10
@@ -180,19 +180,4 @@ func Shorten(s string) (short, dots string) {
 		return s, ""
 	}
 	return strings.ToValidUTF8(s[:most], ""), "…"
-}
-
-// Nearest returns the name with the fewest edits from s, if they are few enough for a typo; else it is empty.
-func Nearest(s string, names []string) string {
-	best, least := "", max(2, len(s)/4)+1
-	for _, name := range names {
-		// The distance is at least the difference of the lengths.
-		if max(len(s)-len(name), len(name)-len(s)) >= least {
-			continue
-		}
-		if d := spelling.Distance(s, name); d < least {
-			best, least = name, d
-		}
-	}
-	return best
 }

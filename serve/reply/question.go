@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fastjson"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // At says which key of a question or of an entity an error is about, and returns the error.
@@ -14,7 +16,7 @@ func (e *Error) At(key string) *Error {
 
 // Unlike says which key is not among the known ones, and which of them was perhaps meant, and returns the error.
 func (e *Error) Unlike(key string, known []string) *Error {
-	e.Key, e.Nearest = key, Nearest(key, known)
+	e.Key, e.Nearest = key, spelling.Nearest(key, known)
 	return e
 }
 
