@@ -12,7 +12,7 @@ import (
 // Reading ahead returns the same bytes, for any lengths of reads, and then the error.
 func TestAhead(t *testing.T) {
 	torn := errors.New("torn")
-	for _, size := range []int{0, 1, aheadBlock - 1, aheadBlock, aheadBlock + 1, 5*aheadBlocks*aheadBlock + 7} {
+	for _, size := range []int{0, 1, aheadBlock - 1, aheadBlock, aheadBlock + 1, 15*aheadBlock + 7} {
 		want := make([]byte, size)
 		source := rand.NewChaCha8([32]byte{})
 		_, _ = source.Read(want)
