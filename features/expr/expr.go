@@ -4,6 +4,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -227,11 +228,19 @@ func (e *Expr) Clone() *Expr {
 	if e == nil {
 		return nil
 	}
-	clone := *e
+	clone := new(Expr)
+	e.CloneInto(clone)
+	return clone
+}
+
+// CloneInto is Clone in the memory of another copy, which is no longer used. Its results stay valid.
+func (e *Expr) CloneInto(clone *Expr) {
+	results, args := clone.frame.results, clone.frame.args
+	*clone = *e
 	clone.frame = frame{
-		results: make([]value.Value, len(e.frame.results)), args: make([]*value.Value, len(e.frame.args)), overFeatures: e.frame.overFeatures,
+		results: slices.Grow(results[:0], len(e.frame.results))[:len(e.frame.results)],
+		args:    slices.Grow(args[:0], len(e.frame.args))[:len(e.frame.args)], overFeatures: e.frame.overFeatures,
 	}
-	return &clone
 }
 
 // term is a compiled part of an expression.

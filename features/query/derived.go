@@ -1,6 +1,8 @@
 package query
 
 import (
+	"slices"
+
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
@@ -11,18 +13,24 @@ import (
 
 // derive answers a derived feature from its parts.
 func (r *Reading) derive(a *Answer, f *frame, of *features.Derived, c *Completeness) {
-	parts := make([]Answer, len(f.parts))
+	if r.depth == len(r.derivations) {
+		r.derivations = append(r.derivations, &derivation{expr: new(expr.Expr)})
+	}
+	d := r.derivations[r.depth]
+	r.depth++ // a part may be derived, too
+	parts := d.over(of.Expr, len(f.parts))
 	from, to := int64(state.MaxTime), int64(state.MinTime)
 	for i, part := range f.parts {
 		r.answer(&parts[i], &r.frames[part], c.part(i))
 		from, to = min(from, parts[i].From), max(to, parts[i].To)
 	}
-	d := newDerivation(of.Expr.Clone(), len(of.Of))
+	r.depth--
 	d.begin(a, from, to)
 	for i := range parts {
 		d.take(a, i, &parts[i])
 	}
 	d.end(a, f.Feature, of, r.inHand, f.at, r.now)
+	d.release()
 }
 
 // derivation computes the answer of a derived feature from those of its parts. The value is found if any part's is, and
@@ -35,10 +43,26 @@ type derivation struct {
 	elements []expr.Elements // of the parts that are not scalars; nil as long as none was
 	whole    Answer          // as complete as all parts; nothing else of it is used
 	lacks    bool            // a cap has left no value of a part
+	parts    []Answer        // memory for their answers
 }
 
 func newDerivation(of *expr.Expr, parts int) *derivation {
 	return &derivation{expr: of, values: make([]value.Value, parts)}
+}
+
+// over makes a derivation, which may have been one of another expression, compute this one, and returns memory for the answers of its
+// parts.
+func (d *derivation) over(of *expr.Expr, parts int) []Answer {
+	of.CloneInto(d.expr)
+	d.values, d.parts = slices.Grow(d.values[:0], parts)[:parts], slices.Grow(d.parts[:0], parts)[:parts]
+	return d.parts
+}
+
+// release lets go of what the answers of the parts refer to.
+func (d *derivation) release() {
+	clear(d.parts)
+	clear(d.values)
+	d.elements = nil
 }
 
 // begin begins an answer that covers the event times of all parts together.

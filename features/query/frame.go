@@ -31,8 +31,14 @@ func (r *Reading) Frame(f *features.Feature, at int64) int { return r.frame(f, a
 
 func (r *Reading) frame(f *features.Feature, at int64, stored bool) int {
 	next := frame{Feature: f, at: at}
-	for _, part := range f.Parts() {
-		next.parts = append(next.parts, r.frame(part, at, stored))
+	if parts := f.Parts(); len(parts) > 0 {
+		start := len(r.partFrames)
+		r.partFrames = slices.Grow(r.partFrames, len(parts))[:start+len(parts)] // those of their own parts come behind
+		for i, part := range parts {
+			number := r.frame(part, at, stored)
+			r.partFrames[start+i] = number
+		}
+		next.parts = r.partFrames[start : start+len(parts) : start+len(parts)]
 	}
 	if f.Compared != nil {
 		next.compared = newComparison(f.Compared)

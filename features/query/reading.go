@@ -60,6 +60,10 @@ type Reading struct {
 	chosen  []*eventLog // of one feature
 	samples []aggregate.Sample
 
+	partFrames  []int         // those of all frames
+	derivations []*derivation // memory for derived features, the first for those that are asked for, the next for their parts
+	depth       int           // of those that are being computed
+
 	// The position of Next.
 	next, need, multiHop, lookup int
 	gathered                     []state.WindowState // of one feature
@@ -84,6 +88,7 @@ func (r *Reading) Reset(now int64) {
 	clear(r.rows)
 	clear(r.gathered[:cap(r.gathered)])
 	r.frames, r.windows, r.indices = r.frames[:0], r.windows[:0], r.indices[:0]
+	r.partFrames, r.depth = r.partFrames[:0], 0
 	r.requests, r.reads, r.known, r.states = r.requests[:0], r.reads[:0], r.known[:0], nil
 	r.needs, r.multiHops, r.lookups = r.needs[:0], r.multiHops[:0], r.lookups[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
