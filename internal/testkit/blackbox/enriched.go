@@ -78,6 +78,10 @@ func (c *Comparison) enriched(by *features.Enrichment, e *record.Event, in, out 
 			if string(got.Value) != "null" || got.Status != query.NotFound {
 				c.differs("offset %d: %s of nobody is %s", in.Offset, f.Name, got.Value)
 			}
+		case f.Forgets() && e.Time < e.Now-f.Keep.Milliseconds():
+			if string(got.Value) != "null" || got.Status != query.OutsideMaxAge {
+				c.differs("offset %d: %s as of a time that is not kept is %s, %s", in.Offset, f.Name, got.Value, got.Status)
+			}
 		case elsewhere(f):
 			if got.Status == "" || len(got.Value) == 0 {
 				c.differs("offset %d: %s is missing", in.Offset, f.Name)
