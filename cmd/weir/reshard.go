@@ -102,8 +102,11 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 		return restart(ctx, out, cfg, r, l, yes)
 	}
 	if !yes && l.Shards == to {
-		_, err := fmt.Fprintf(out, "namespace %s has %d shards: --yes only copies again what a failover has lost since.\n"+
-			"The keys of the old shards are still there: delete them with weir reshard --delete-old\n", cfg.Namespace, to)
+		text := "--yes only copies again what a failover has lost since.\nThe keys of the old shards are still there: delete them with weir reshard --delete-old"
+		if l.Incomplete > 0 {
+			text = fmt.Sprintf("%d of them lack keys, which a failover has lost.\nnothing was changed: repeat with --yes to copy them again", l.Incomplete)
+		}
+		_, err := fmt.Fprintf(out, "namespace %s has %d shards: %s\n", cfg.Namespace, to, text)
 		return err
 	}
 	if !yes {
