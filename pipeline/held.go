@@ -34,7 +34,7 @@ const reportInterval = 50 * time.Millisecond
 
 // mustWait reports whether the record that was read last is beyond the limit.
 func (w *worker) mustWait() bool {
-	return w.alignment != nil && w.record.Timestamp > w.alignment.Limit()
+	return w.alignment != nil && w.alignment.MustWait(w.from.Partition, w.record.Timestamp)
 }
 
 // holdBack leaves the current partition at the record that was read last.

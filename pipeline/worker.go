@@ -154,8 +154,8 @@ func (w *worker) fill(ctx context.Context) error {
 	}
 }
 
-// accept starts on fetched records, unless their partition is held back, or finds a new position for a partition whose old one is not,
-// or no longer, in the log.
+// accept starts on fetched records, unless their partition is held back, or finds a new position for a partition whose old
+// one is not, or no longer, in the log.
 func (w *worker) accept(ctx context.Context, fetched *fetch.PartitionData, err error) error {
 	gone, isGone := errors.AsType[fetch.PositionError](err)
 	switch {

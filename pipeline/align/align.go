@@ -94,7 +94,7 @@ func (a *Alignment) Report(reports []Report) {
 			p.at, p.since = r.At, now
 		}
 		p.waits = r.Waits
-		p.caughtUp = p.caughtUp || r.CaughtUp || r.At > now.Add(-maxApart).UnixMilli()
+		p.caughtUp = p.caughtUp || r.CaughtUp || !r.Waits && r.At > now.Add(-maxApart).UnixMilli()
 	}
 	a.decide()
 }
@@ -104,6 +104,17 @@ func (a *Alignment) Done() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.done
+}
+
+// MustWait reports whether a record of a partition, by its timestamp in ms, is beyond the limit. One of a partition that has caught up
+// once need not wait, however far another one is behind later.
+func (a *Alignment) MustWait(p state.Partition, timestamp int64) bool {
+	if timestamp <= a.limit.Load() {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.own[p] == nil || !a.own[p].caughtUp
 }
 
 // Limit returns the timestamp, in ms, up to which records may be read.

@@ -61,7 +61,17 @@ func TestLimit(t *testing.T) {
 	}
 	a.report(0, Report{At: 9000}) // there are new records
 	a.expect("it has caught up for good", 7000+apart)
+	for p, must := range []bool{false, true} {
+		id := state.Partition{Topic: "t", ID: int32(p)}
+		if a.MustWait(id, 7000+apart) || a.MustWait(id, 7001+apart) != must {
+			t.Errorf("whether records of partition %d beyond the limit, and no others, must wait is not %t", p, must)
+		}
+	}
 	stop()
+	a.report(1, Report{At: began.UnixMilli(), Waits: true})
+	if a.expect("what comes next is new", began.UnixMilli()+apart); a.Done() {
+		t.Error("done, though a partition waits")
+	}
 	a.report(1, Report{At: began.UnixMilli() - apart + 1})
 	if a.expect("the other one has almost reached the clock", math.MaxInt64); !a.Done() {
 		t.Error("not done")

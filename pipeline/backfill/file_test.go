@@ -63,9 +63,9 @@ no JSON
 		"a.ndjson: none of its 1 events belongs to stream payment, which takes events with match kind == \"pay\"": {"a.ndjson", `{"kind":"x"}`},
 		`a.ndjson: none of its 1 events belongs to stream payment, which takes events with match kind == "pay" (it is no envelope, because of its member "more": ` +
 			`an envelope has topic, key, value and perhaps timestamp, partition, offset and headers)`: {"a.ndjson", `{"topic":"payments","value":{"kind":"pay"},"more":3}`},
-		"a.txt is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst":    {"a.txt", "x"},
-		`a.csv:1: field cents of payment: unknown column "cents"; known: at, kind, user`: {"a.csv", "kind,at,user\npay,1,a\n"},
-		`a.ndjson.gz: the compressed data ends early: this is not all of the file`:              {"a.ndjson.gz", "x"},
+		"a.txt is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst": {"a.txt", "x"},
+		`a.csv:1: field cents of payment: unknown column "cents"; known: at, kind, user`:     {"a.csv", "kind,at,user\npay,1,a\n"},
+		`a.ndjson.gz: the compressed data ends early: this is not all of the file`:           {"a.ndjson.gz", "x"},
 	} {
 		if _, err := fileOf(t, c[0], c[1], ""); fmt.Sprint(err) != want {
 			t.Errorf("got %v, want %s", err, want)
