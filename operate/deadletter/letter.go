@@ -54,34 +54,30 @@ func ParseRecordID(text string) (RecordID, error) {
 
 // Letter is a dead letter.
 type Letter struct {
-	At       RecordID // in the dead-letter topic
-	SetAside int64    // when it was written there, in ms since 1970
-
+	At       RecordID `json:"at"`        // in the dead-letter topic
+	SetAside int64    `json:"set_aside"` // when it was written there, in ms since 1970
 	// Source is the location of the record that could not be used, and Timestamp its timestamp, in
 	// ms.
-	Source    RecordID
-	Timestamp int64
-	Namespace string // of the state in which it does not count
-	Reason    string
-	Message   string
-	Stream    string // empty if no stream was found for it
-	Replays   int    // how often the event had been replayed before
-	// Copies are what the headers of the record say if it is a copy itself: of its original, and of the copies in between.
-	Copies []*record.Copy
-
-	// Cut means that the letter has only the beginnings of its record's key and value, because more did not fit.
-	Cut bool
-
-	// The original record, without the headers that a letter adds. A listing does not have it.
-	Key, Value []byte
-	Headers    []record.Header
-
+	Source    RecordID `json:"source"`
+	Timestamp int64    `json:"timestamp"`
+	Namespace string   `json:"namespace,omitempty"` // of the state in which it does not count
+	Reason    string   `json:"reason"`
+	Message   string   `json:"message"`
+	Stream    string   `json:"stream,omitempty"` // empty if no stream was found for it
+	Replays   int      `json:"replays"`          // how often the event had been replayed before
+	// Replayed means that it has a receipt. That is known of a sealed letter only.
+	Replayed bool `json:"replayed"`
 	// Sealed means that a processor of the reader's namespace, or of one with the same seal, has written the letter.
 	// Others may be forged, and are shown but never replayed.
-	Sealed bool
+	Sealed bool `json:"sealed"`
+	// Cut means that the letter has only the beginnings of its record's key and value, because more did not fit.
+	Cut bool `json:"cut,omitempty"`
 
-	// Replayed means that it has a receipt. That is known of a sealed letter only.
-	Replayed bool
+	// Copies are what the headers of the record say if it is a copy itself: of its original, and of the copies in between.
+	Copies []*record.Copy `json:"-"`
+	// The original record, without the headers that a letter adds. A listing does not have it.
+	Key, Value []byte          `json:"-"`
+	Headers    []record.Header `json:"-"`
 }
 
 // event identifies the event of a letter in a namespace. Its ID would suffice for the event if topics were never deleted

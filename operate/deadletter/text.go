@@ -68,39 +68,23 @@ func list(counts map[string]int) string {
 	return text
 }
 
-// letterJSON is a letter in JSON, its bytes as text where they are UTF-8.
-type letterJSON struct {
-	At          RecordID     `json:"at"`
-	SetAside    int64        `json:"set_aside"`
-	Source      RecordID     `json:"source"`
-	Timestamp   int64        `json:"timestamp"`
-	Namespace   string       `json:"namespace,omitempty"`
-	Reason      string       `json:"reason"`
-	Message     string       `json:"message"`
-	Stream      string       `json:"stream,omitempty"`
-	Replays     int          `json:"replays"`
-	Replayed    bool         `json:"replayed"`
-	Sealed      bool         `json:"sealed"`
-	Cut         bool         `json:"cut,omitempty"`
-	Key         *string      `json:"key,omitempty"`
-	KeyBase64   []byte       `json:"key_base64,omitempty"`
-	Value       *string      `json:"value,omitempty"`
-	ValueBase64 []byte       `json:"value_base64,omitempty"`
-	Headers     []headerJSON `json:"headers,omitempty"`
-}
-
 type headerJSON struct {
 	Key         string  `json:"key"`
 	Value       *string `json:"value,omitempty"`
 	ValueBase64 []byte  `json:"value_base64,omitempty"`
 }
 
-// MarshalJSON writes the letter; key, value and headers only where it has them.
+// MarshalJSON writes the letter, its bytes as text where they are UTF-8; key, value and headers only where it has them.
 func (l *Letter) MarshalJSON() ([]byte, error) {
-	j := letterJSON{
-		At: l.At, SetAside: l.SetAside, Source: l.Source, Timestamp: l.Timestamp, Namespace: l.Namespace, Reason: l.Reason,
-		Message: l.Message, Stream: l.Stream, Replays: l.Replays, Replayed: l.Replayed, Sealed: l.Sealed, Cut: l.Cut,
-	}
+	type facts Letter
+	j := struct {
+		*facts
+		Key         *string      `json:"key,omitempty"`
+		KeyBase64   []byte       `json:"key_base64,omitempty"`
+		Value       *string      `json:"value,omitempty"`
+		ValueBase64 []byte       `json:"value_base64,omitempty"`
+		Headers     []headerJSON `json:"headers,omitempty"`
+	}{facts: (*facts)(l)}
 	j.Key, j.KeyBase64 = textOrBytes(l.Key)
 	j.Value, j.ValueBase64 = textOrBytes(l.Value)
 	for _, h := range l.Headers {
