@@ -94,14 +94,13 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// deadLetterTopic returns the topic that the settings name, and the settings.
-func (s *settings) deadLetterTopic(cmd *cobra.Command) (*deadletter.Topic, *config.Config, error) {
+// deadLetterTopic returns the topic that the settings name.
+func (s *settings) deadLetterTopic(cmd *cobra.Command) (*deadletter.Topic, error) {
 	cfg, err := s.load(cmd)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	topic, err := openDeadLetters(cmd.Context(), cfg)
-	return topic, cfg, err
+	return openDeadLetters(cmd.Context(), cfg)
 }
 
 // openDeadLetters returns the topic of settings, with the seal of their namespace.
@@ -135,7 +134,7 @@ func newDeadLettersListCommand(s *settings) *cobra.Command {
 			if err := filter.parse(nil, time.Now()); err != nil {
 				return err
 			}
-			topic, _, err := s.deadLetterTopic(cmd)
+			topic, err := s.deadLetterTopic(cmd)
 			if err != nil {
 				return err
 			}
@@ -169,7 +168,7 @@ event. What cannot be printed is shown in hexadecimal.`,
 			if err != nil {
 				return err
 			}
-			topic, _, err := s.deadLetterTopic(cmd)
+			topic, err := s.deadLetterTopic(cmd)
 			if err != nil {
 				return err
 			}

@@ -168,17 +168,23 @@ func Explain(r *features.Registry) *Explanation {
 
 func explainStream(r *features.Registry, s *record.Stream) Stream {
 	w := r.Work(s)
-	p := Stream{Name: s.Name, Topics: s.Topics(), Entities: w.Entities, Filters: w.Filters, Mutations: w.Mutations}
+	p := Stream{Name: s.Name, Topics: s.Topics(), Entities: w.Entities, Filters: w.Filters, Mutations: w.Mutations, Enrich: EnrichmentOf(r, s)}
 	if s.RememberIDs > 0 {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
 	if s.Dedup > 0 {
 		p.Dedup = &Dedup{Within: window.FormatDuration(s.Dedup), EventBytes: record.EarlierBytes, PartitionBytes: record.EarlierBytes * record.MaxEarlier}
 	}
-	if e := r.Enrichment(s); e != nil {
-		p.Enrich = &Enrichment{Service: e.Service.Name, Topic: e.Topic, Format: e.Format()}
-	}
 	return p
+}
+
+// EnrichmentOf returns how the events of a stream are enriched, nil if they are not.
+func EnrichmentOf(r *features.Registry, s *record.Stream) *Enrichment {
+	e := r.Enrichment(s)
+	if e == nil {
+		return nil
+	}
+	return &Enrichment{Service: e.Service.Name, Topic: e.Topic, Format: e.Format()}
 }
 
 func explainSeries(s *state.Series, users []string) Series {

@@ -106,15 +106,8 @@ type Stream struct {
 	Entities  int `json:"entities"`
 	Mutations int `json:"mutations"`
 	// RememberIDs is how long entities remember the ids of its events; absent if they do not.
-	RememberIDs string  `json:"remember_ids,omitempty"`
-	Enrich      *Enrich `json:"enrich,omitempty"` // absent: its events are not enriched
-}
-
-// Enrich describes where the enriched events of a stream are written.
-type Enrich struct {
-	Service string `json:"service"` // the service of these features
-	Topic   string `json:"topic"`
-	Format  string `json:"format"` // json or avro
+	RememberIDs string           `json:"remember_ids,omitempty"`
+	Enrich      *cost.Enrichment `json:"enrich,omitempty"` // absent: its events are not enriched
 }
 
 // New describes a registry.
@@ -139,7 +132,7 @@ func New(r *features.Registry) Catalogue {
 		c.Services = append(c.Services, service)
 	}
 	for _, s := range r.Streams {
-		c.Streams = append(c.Streams, describeStream(s, r.Work(s), r.Enrichment(s)))
+		c.Streams = append(c.Streams, describeStream(s, r.Work(s), cost.EnrichmentOf(r, s)))
 	}
 	for _, t := range r.Tables {
 		if t.List {
@@ -168,13 +161,10 @@ func (c Catalogue) Completed(of func(feature string) (since int64, filled float6
 	return c
 }
 
-func describeStream(s *record.Stream, w features.Work, e *features.Enrichment) Stream {
-	d := Stream{Name: s.Name, Topics: s.Topics(), Entities: w.Entities, Mutations: w.Mutations}
+func describeStream(s *record.Stream, w features.Work, enrich *cost.Enrichment) Stream {
+	d := Stream{Name: s.Name, Topics: s.Topics(), Entities: w.Entities, Mutations: w.Mutations, Enrich: enrich}
 	if s.RememberIDs > 0 {
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)
-	}
-	if e != nil {
-		d.Enrich = &Enrich{Service: e.Service.Name, Topic: e.Topic, Format: e.Format()}
 	}
 	return d
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
@@ -19,11 +20,11 @@ features:
 services:
   risk: [payments]
 `)
-	var got []Enrich
+	var got []cost.Enrichment
 	for _, s := range New(r).Streams {
 		got = append(got, *s.Enrich)
 	}
-	want := []Enrich{{Service: "risk", Topic: "a", Format: "avro"}, {Service: "risk", Topic: "b", Format: "json"}}
+	want := []cost.Enrichment{{Service: "risk", Topic: "a", Format: "avro"}, {Service: "risk", Topic: "b", Format: "json"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
