@@ -144,7 +144,7 @@ features:
 		"--input: " + file + ": name the stream of its events: STREAM=" + file:                              {"--input", file, "--until", until},
 		`--input: pay=x: unknown stream "pay"; known: in, tx`:                                               {"--input", "pay=x", "--until", until},
 		"open " + folder + "/none.csv: no such file or directory":                                           {"--input", "tx=" + folder + "/none.csv", "--until", until},
-		file + `:1: field record time of tx: unknown column "came"; known: at, user`:                 {"--input", "tx=" + file, "--until", until, "--record-time", "came"},
+		file + `:1: field record time of tx: unknown column "came"; known: at, user`:                        {"--input", "tx=" + file, "--until", until, "--record-time", "came"},
 	} {
 		look(t, want, command(args...)...)
 	}
