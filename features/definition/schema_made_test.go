@@ -287,7 +287,7 @@ func windowSchema() schema {
 	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
 	properties := schema{
 		"rolling":    schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}},
-		"calendar":   described(oneWord(slices.Sorted(maps.Keys(window.CalendarUnits))...), "from the beginning of the local hour, day, week or month"),
+		"calendar":   described(oneWord(slices.Sorted(maps.Keys(window.CalendarUnits))...), "from the beginning of the local hour, day, week, month, quarter or year"),
 		"tz":         described(ref("text"), "time zone of a calendar window, such as Asia/Shanghai; UTC by default"),
 		"starts":     described(oneWord(window.Weekdays...), "first day of a calendar week; monday by default"),
 		"tumbling":   described(ref("duration"), "the current one of consecutive windows of this length"),

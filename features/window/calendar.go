@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Calendar is the window since the beginning of the hour, day, week or month on the clocks of a time zone at the moment
+// Calendar is the window since the beginning of the hour, day, week, month, quarter or year on the clocks of a time zone at the moment
 // of the question. If clocks are put back across midnight, the day begins with the first midnight. An hour that is
 // shown twice begins twice. If clocks are put forward across a beginning, the window begins with that change.
 type Calendar struct {
@@ -26,10 +26,12 @@ type Calendar struct {
 // CalendarUnits are the units, each with the greatest duration that divides all its windows, its
 // greatest length without a clock change, and its default tile width.
 var CalendarUnits = map[string]struct{ part, longest, tile time.Duration }{
-	"hour":  {time.Hour, time.Hour, time.Minute},
-	"day":   {Day, Day, time.Hour},
-	"week":  {Day, 7 * Day, Day},
-	"month": {Day, 31 * Day, Day},
+	"hour":    {time.Hour, time.Hour, time.Minute},
+	"day":     {Day, Day, time.Hour},
+	"week":    {Day, 7 * Day, Day},
+	"month":   {Day, 31 * Day, Day},
+	"quarter": {Day, 92 * Day, Day},
+	"year":    {Day, 366 * Day, Day},
 }
 
 // Weekdays are the names of the days that a week can begin with.
@@ -90,9 +92,11 @@ func (c Calendar) floor(wall int64) int64 {
 		// 1970 began on a Thursday.
 		days := state.FloorDiv(wall, dayLong)
 		return (state.FloorDiv(days+int64(time.Thursday-c.First), 7)*7 - int64(time.Thursday-c.First)) * dayLong
-	case "month":
+	case "month", "quarter", "year":
 		t := time.UnixMilli(wall).UTC()
-		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+		months := map[string]int{"month": 1, "quarter": 3, "year": 12}[c.Unit]
+		first := time.Month((int(t.Month())-1)/months*months + 1)
+		return time.Date(t.Year(), first, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	default:
 		return state.FloorDiv(wall, dayLong) * dayLong
 	}

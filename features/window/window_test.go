@@ -46,6 +46,9 @@ func TestCalendarTiles(t *testing.T) {
 		{"day", "Asia/Kathmandu", "15m", "15m", "1d"},
 		{"day", "Europe/Berlin", "1h", "1h", "25h"},
 		{"month", "Europe/Berlin", "1h", "1h", "745h"},
+		{"quarter", "Europe/Berlin", "1h", "1h", "2209h"},
+		{"year", "UTC", "1d", "1d", "366d"},
+		{"year", "Asia/Kolkata", "30m", "30m", "366d"},
 		// Daylight saving by half an hour now, by an hour until 1985.
 		{"hour", "Australia/Lord_Howe", "30m", "1m", "2h"},
 		// 44 minutes and a half behind UTC until 1972.
@@ -71,7 +74,7 @@ func TestCalendarWindowsAreContiguous(t *testing.T) {
 	}
 	to2100 := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	rapid.Check(t, func(t *rapid.T) {
-		at := rapid.Int64Range(32*Day.Milliseconds(), to2100).Draw(t, "at")
+		at := rapid.Int64Range(367*Day.Milliseconds(), to2100).Draw(t, "at")
 		for _, c := range calendars {
 			from := c.begin(at, 1)
 			if from > at || at-from >= c.longest.Milliseconds() {
@@ -100,6 +103,12 @@ func TestDaysWithTwoMidnights(t *testing.T) {
 		{"day", "America/St_Johns", "2010-11-07T23:59:59-03:30", "2010-11-07T00:00:00-02:30"},
 		{"day", "America/St_Johns", "2010-11-08T00:00:00-03:30", "2010-11-08T00:00:00-03:30"},
 		{"month", "America/St_Johns", "2009-11-30T12:00:00-03:30", "2009-11-01T00:00:00-02:30"},
+		{"quarter", "America/St_Johns", "2009-12-31T23:59:59-03:30", "2009-10-01T00:00:00-02:30"},
+		{"quarter", "Europe/Berlin", "2026-06-30T23:59:59+02:00", "2026-04-01T00:00:00+02:00"},
+		{"quarter", "Asia/Shanghai", "2026-01-01T00:00:00+08:00", "2026-01-01T00:00:00+08:00"},
+		{"year", "America/St_Johns", "2009-12-31T23:59:59-03:30", "2009-01-01T00:00:00-03:30"},
+		// Its 30th of December 2011 was skipped, as clocks went from one side of the date line to the other.
+		{"year", "Pacific/Apia", "2011-12-31T12:00:00+14:00", "2011-01-01T00:00:00-10:00"},
 		// At 02:00 to 23:00.
 		{"day", "Antarctica/Casey", "2010-03-05T12:00:00+08:00", "2010-03-05T00:00:00+11:00"},
 		// At 01:00 to 00:00 of the same day.

@@ -76,6 +76,9 @@ features:
 			if spec.TilesAreUnits && strings.Contains(w, "calendar") {
 				options = ", unit=15m"
 			}
+			if spec.TilesAreUnits && strings.Contains(w, "calendar year") {
+				options = ", unit=1h"
+			}
 			for _, field := range choose(i, j, fields) {
 				arguments := "event, user"
 				switch {

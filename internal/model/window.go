@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -168,6 +169,10 @@ func pageName(c window.Calendar, at int64) string {
 		return shown.AddDate(0, 0, -back).Format("2006-01-02")
 	case "month":
 		return shown.Format("2006-01")
+	case "quarter":
+		return fmt.Sprintf("%04d Q%d", shown.Year(), (shown.Month()+2)/3)
+	case "year":
+		return shown.Format("2006")
 	default:
 		return shown.Format("2006-01-02")
 	}

@@ -32,6 +32,8 @@ var windows = []string{
 	"(calendar week tz Asia/Kolkata starts sunday, %s, keep=2d, tile=exact)",
 	"(calendar month tz Europe/Berlin, %s, keep=2d, tile=exact, exclude=current, delay=1d)",
 	"(calendar month tz Asia/Shanghai, %s, keep=2d)",
+	"(calendar quarter tz Asia/Shanghai, %s, keep=2d)",
+	"(calendar year tz Europe/Berlin, %s, keep=2d)",
 	"(tumbling 10s, %s, keep=2d)",
 	"(tumbling 6h, %s, keep=2d, tile=exact, where='bool')",
 	"(fixed 3s max_length 4s, %s, tile=exact, keep=2d)",
