@@ -288,7 +288,7 @@ func windowSchema() schema {
 	properties := schema{
 		"rolling":    schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}},
 		"calendar":   described(oneWord(slices.Sorted(maps.Keys(window.CalendarUnits))...), "from the beginning of the local hour, day, week, month, quarter or year"),
-		"tz":         described(ref("text"), "time zone of a calendar window, such as Asia/Shanghai; UTC by default"),
+		"tz":         described(ref("text"), "time zone of a calendar window, or of a rolling one of whole days, such as Asia/Shanghai; UTC by default"),
 		"starts":     described(oneWord(window.Weekdays...), "first day of a calendar week; monday by default"),
 		"tumbling":   described(ref("duration"), "the current one of consecutive windows of this length"),
 		"fixed":      described(ref("duration"), "length of a window that begins with an event"),
@@ -297,7 +297,7 @@ func windowSchema() schema {
 		"last":       described(wholeNumber(1, maxMax), "count only this many events, the latest"),
 	}
 	mapping := object(only(properties, windowKeys))
-	mapping["minProperties"], mapping["dependentRequired"] = 1, schema{"tz": []string{"calendar"}, "starts": []string{"calendar"}}
+	mapping["minProperties"], mapping["dependentRequired"] = 1, schema{"starts": []string{"calendar"}}
 	return schema{"anyOf": []schema{{"anyOf": []schema{ref("duration"), oneWord("lifetime"), oneLine}}, mapping}}
 }
 

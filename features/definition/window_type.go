@@ -33,7 +33,7 @@ func (l windows) windowType(words windowWords) (typ window.Type, ok bool) {
 	}
 	switch w := words.keys[key]; key {
 	case "rolling":
-		return l.rolling(w)
+		return l.rolling(w, words)
 	case "calendar":
 		return l.calendar(words)
 	case "tumbling":
@@ -51,10 +51,14 @@ func (l windows) windowType(words windowWords) (typ window.Type, ok bool) {
 	}
 }
 
-// rolling reads a duration, or lifetime.
-func (l windows) rolling(w word) (window.Type, bool) {
+// rolling reads a duration, of days perhaps in a time zone, or lifetime.
+func (l windows) rolling(w word, words windowWords) (window.Type, bool) {
+	tz, zoned := words.keys["tz"]
 	if strings.EqualFold(w.text, "lifetime") {
-		return nil, true
+		if zoned {
+			l.report(tz.location, "tz does not apply to a lifetime; omit it")
+		}
+		return nil, !zoned
 	}
 	if strings.TrimLeft(w.text, "0123456789") == w.text {
 		l.report(w.location, "unknown window %q; known: a rolling duration such as 7d, lifetime, and those that begin with %s",
@@ -62,7 +66,33 @@ func (l windows) rolling(w word) (window.Type, bool) {
 		return nil, false
 	}
 	size, ok := l.length(w)
-	return window.Rolling{Size: size}, ok
+	if !zoned || !ok {
+		return window.Rolling{Size: size}, ok
+	}
+	zone, ok := l.zone(tz)
+	switch days := size / window.Day; {
+	case !ok:
+		return nil, false
+	case size == window.Day:
+		l.report(tz.location, "a local day is a calendar window: write calendar day tz %s, or omit tz for the last 24 hours", tz.text)
+		return nil, false
+	case size%window.Day != 0:
+		l.report(tz.location, "tz says when days begin, and a window of %s is not of whole days; omit it", w.text)
+		return nil, false
+	case zone == time.UTC:
+		return window.Rolling{Size: size}, true
+	default:
+		return window.NewLocalDays(int(days), zone), true
+	}
+}
+
+// zone reads a time zone.
+func (l windows) zone(w word) (*time.Location, bool) {
+	zone, err := window.ParseZone(w.text)
+	if err != nil {
+		l.report(w.location, "%s", err)
+	}
+	return zone, err == nil
 }
 
 // length reads how long a window is.
@@ -99,9 +129,8 @@ func (l windows) calendar(words windowWords) (window.Type, bool) {
 		return nil, false
 	}
 	if w, ok := words.keys["tz"]; ok {
-		var err error
-		if at, err = window.ParseZone(w.text); err != nil {
-			l.report(w.location, "%s", err)
+		var ok bool
+		if at, ok = l.zone(w); !ok {
 			return nil, false
 		}
 	}

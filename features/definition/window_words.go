@@ -23,7 +23,7 @@ type windowWords struct {
 var (
 	typeKeys      = []string{"rolling", "calendar", "tumbling", "fixed", "session"}
 	windowKeys    = append(slices.Clip(typeKeys), "last", "tz", "starts", "max_length")
-	windowOptions = map[string][]string{"tz": {"calendar"}, "starts": {"calendar"}, "max_length": {"fixed", "session"}}
+	windowOptions = map[string][]string{"tz": {"calendar", "rolling"}, "starts": {"calendar"}, "max_length": {"fixed", "session"}}
 )
 
 const noWindow = "window must not be empty; write one such as 7d or {rolling: 7d}"

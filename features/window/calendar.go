@@ -144,16 +144,19 @@ func (c Calendar) DefaultTile() time.Duration {
 }
 
 // CheckTile returns what is wrong with a tile width, or nil.
-func (c Calendar) CheckTile(tile time.Duration) error {
+func (c Calendar) CheckTile(tile time.Duration) error { return c.checkTile(tile, c) }
+
+// checkTile returns what is wrong with the tile width of a window of the calendar's units.
+func (c Calendar) checkTile(tile time.Duration, of Clocked) error {
 	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
 	case c.grid%tile != 0:
 		return fmt.Errorf("tile %s does not divide every %s of %s; choose %s or a divisor of it, or tile: exact", t, c.Unit, c.Zone, grid)
-	case c.longest/tile > state.MaxTiles:
+	case of.Reach()/tile > state.MaxTiles:
 		advice := "choose a wider tile, such as tile: " + FormatDuration(c.DefaultTile())
-		if c.longest/c.DefaultTile() > state.MaxTiles {
+		if of.Reach()/c.DefaultTile() > state.MaxTiles {
 			advice = "no wider one divides it: use tile: exact"
 		}
-		return fmt.Errorf("window %s has %d tiles of %s, more than %d; %s", c, c.longest/tile, t, state.MaxTiles, advice)
+		return fmt.Errorf("window %s has %d tiles of %s, more than %d; %s", of, of.Reach()/tile, t, state.MaxTiles, advice)
 	}
 	return nil
 }

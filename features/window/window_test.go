@@ -14,7 +14,10 @@ var oddZones = []string{
 	"Pacific/Apia", "Pacific/Kiritimati", "Asia/Gaza", "Asia/Beirut", "Atlantic/Azores",
 }
 
-func calendarOf(t testing.TB, unit, name string) Calendar {
+func calendarOf(t interface {
+	Helper()
+	Fatal(...any)
+}, unit, name string) Calendar {
 	t.Helper()
 	z, err := ParseZone(name)
 	if err != nil {
@@ -66,7 +69,7 @@ func TestCalendarTiles(t *testing.T) {
 
 // In every zone, windows of a calendar are contiguous, begin with a tile, and are no longer than their Reach.
 func TestCalendarWindowsAreContiguous(t *testing.T) {
-	var calendars []Calendar
+	var calendars []Clocked
 	for _, name := range oddZones {
 		for unit := range CalendarUnits {
 			calendars = append(calendars, calendarOf(t, unit, name))
@@ -77,8 +80,8 @@ func TestCalendarWindowsAreContiguous(t *testing.T) {
 		at := rapid.Int64Range(367*Day.Milliseconds(), to2100).Draw(t, "at")
 		for _, c := range calendars {
 			from := c.begin(at, 1)
-			if from > at || at-from >= c.longest.Milliseconds() {
-				t.Fatalf("%s at %d begins at %d, longest %s", c, at, from, c.longest)
+			if from > at || at-from >= c.Reach().Milliseconds() {
+				t.Fatalf("%s at %d begins at %d, longest %s", c, at, from, c.Reach())
 			}
 			if again := c.begin(from, 1); again != from {
 				t.Fatalf("%s at %d begins at %d, and there at %d", c, at, from, again)
@@ -121,6 +124,29 @@ func TestDaysWithTwoMidnights(t *testing.T) {
 			t.Errorf("%s at %s begins at %s, want %s", calendar, c.at, time.UnixMilli(got).In(calendar.Zone), c.begins)
 		}
 	}
+}
+
+// In every zone, a window of local days has the day of the moment and those before it, on a calendar, is no longer than its Reach, and
+// begins with a tile.
+func TestLocalDays(t *testing.T) {
+	to2100 := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	skipped := time.Date(2011, 12, 31, 10, 0, 0, 0, time.UTC).UnixMilli() // when the day before did not exist in Apia
+	rapid.Check(t, func(t *rapid.T) {
+		day := calendarOf(t, "day", rapid.SampledFrom(oddZones).Draw(t, "zone"))
+		at := rapid.Int64Range(32*Day.Milliseconds(), to2100).Draw(t, "at")
+		if day.Zone.String() == "Pacific/Apia" && at < skipped+40*Day.Milliseconds() && at > skipped-Day.Milliseconds() {
+			t.Skip()
+		}
+		w := NewLocalDays(rapid.IntRange(2, 30).Draw(t, "days"), day.Zone)
+		from := w.begin(at, 1)
+		first := day.begin(at, 1)
+		for range w.Days - 1 {
+			first = day.begin(first-1, 1)
+		}
+		if from != first || at-from >= w.Reach().Milliseconds() || from%w.DefaultTile().Milliseconds() != 0 {
+			t.Fatalf("%s at %d begins at %d, want %d; longest %s", w, at, from, first, w.Reach())
+		}
+	})
 }
 
 // A session that began exactly its greatest length ago is complete.

@@ -73,11 +73,12 @@ features:
 		}
 		for j, w := range windows {
 			options := options
-			if spec.TilesAreUnits && strings.Contains(w, "calendar") {
-				options = ", unit=15m"
-			}
-			if spec.TilesAreUnits && strings.Contains(w, "calendar year") {
+			switch {
+			case !spec.TilesAreUnits:
+			case strings.Contains(w, "calendar year"):
 				options = ", unit=1h"
+			case strings.Contains(w, " tz "):
+				options = ", unit=15m"
 			}
 			for _, field := range choose(i, j, fields) {
 				arguments := "event, user"

@@ -118,6 +118,13 @@ func (f *feature) begins(entity string, at int64) int64 {
 		return at - (at%size+size)%size
 	case window.Calendar:
 		return f.page(typ, at)
+	case window.LocalDays:
+		from := f.page(typ.Day(), at)
+		first := pageName(typ.Day(), time.UnixMilli(from).In(typ.Day().Zone).Add(12*time.Hour).AddDate(0, 0, 1-typ.Days).UnixMilli())
+		for pageName(typ.Day(), from) > first {
+			from = f.page(typ.Day(), from-1)
+		}
+		return from
 	case window.Session:
 		return f.session(typ, entity, at)
 	case window.Fixed:

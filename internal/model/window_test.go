@@ -29,6 +29,9 @@ var windows = []string{
 	"(calendar day tz America/Havana, %s, keep=2d)",
 	"(calendar day tz America/St_Johns, %s, keep=2d)",
 	"(calendar day tz America/Sao_Paulo, %s, keep=2d, where='int != 3')",
+	"(7d tz America/Havana, %s, keep=2d)",
+	"(30d tz Europe/Berlin, %s, keep=2d)",
+	"(2d tz America/St_Johns, %s, keep=2d, tile=exact)",
 	"(calendar week tz Asia/Kolkata starts sunday, %s, keep=2d, tile=exact)",
 	"(calendar month tz Europe/Berlin, %s, keep=2d, tile=exact, exclude=current, delay=1d)",
 	"(calendar month tz Asia/Shanghai, %s, keep=2d)",
@@ -74,7 +77,7 @@ func TestFunctionsOverWindowsEqualModel(t *testing.T) {
 // order of arrival, and is capped.
 func TestCappedLogsEqualModel(t *testing.T) {
 	definitions := everyFunction(slices.DeleteFunc(slices.Clone(windows), func(w string) bool {
-		return strings.Contains(w, "(calendar") || strings.Contains(w, "(tumbling")
+		return strings.Contains(w, "(calendar") || strings.Contains(w, "d tz ") && !strings.Contains(w, "exact") || strings.Contains(w, "(tumbling")
 	}), func(_, _ int, types []value.Type) []value.Type { return types[:1] })
 	definitions = strings.ReplaceAll(definitions, "tile=exact", "tile=exact, max=5")
 	r := defined.Registry(t, definitions)
