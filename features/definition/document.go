@@ -229,8 +229,13 @@ func (l *reader) cut(within, text node, next, step int) (pieces int) {
 // otherKeys are keys that one may look for, with what to write instead where another spelling is not the answer; by the kind of
 // what they are in, and the key.
 var otherKeys = map[string]string{
-	"field type": "types are those of the stream's fields, and the same in all topics",
+	"field type":   "types are those of the stream's fields, and the same in all topics",
+	"feature join": noJoin, "stream join": noJoin,
+	"feature tz": "the time zone is part of the window, such as calendar day tz Asia/Shanghai",
 }
+
+// noJoin says what to do instead of joining events with rows.
+const noJoin = "events are joined with rows of a table by enriching them, see docs/tables.md, In aggregations"
 
 // keyed returns the entries of a mapping with known keys, by key.
 func (l *reader) keyed(n node, what string, known ...string) map[string]node {

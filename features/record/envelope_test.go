@@ -191,6 +191,8 @@ streams:
 		{nil, of(`{"scale": 2, "value": "AeJA"}`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the " +
 			"decimal point, found an object of scale and value, which `encoding: base64` reads"},
 		{nil, of(`{"scale": 2}`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the decimal point, found an object"},
+		{nil, of(`"AeJA"`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the decimal point, found a string, which `encoding: base64` reads"},
+		{nil, of(`"1,5"`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the decimal point, found a string that is not one"},
 	})
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {

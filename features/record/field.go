@@ -98,6 +98,8 @@ func (s *streamDecoder) found(f *fieldDecoder, at *Datum) string {
 		return found + " without one of these: if they have other names, or may both be null, give their paths as `lat` and `lon` of the field"
 	case f.Type != value.Decimal:
 		return found
+	case s.ofDebezium() && !f.Base64 && at.isText() && takes(func(f *Field) { f.Base64 = true }):
+		return found + ", which `encoding: base64` reads"
 	}
 	if at.Type == String && len(at.Text) > 0 {
 		found += " that is not one" // others are
@@ -110,6 +112,12 @@ func (s *streamDecoder) found(f *fieldDecoder, at *Datum) string {
 		}
 	}
 	return found
+}
+
+// ofDebezium reports whether the records are Debezium's, whose connectors write decimals in base64 by default.
+func (s *streamDecoder) ofDebezium() bool {
+	_, ok := s.stream.Format.(debeziumFormat)
+	return ok
 }
 
 // typed converts a value to the field's type, which is not string, if possible.
