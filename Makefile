@@ -98,6 +98,7 @@ bench: bench-micro bench-compare bench-questions ## the common benchmarks; see b
 bench-micro: ## time and allocations per record: decoding, mapping, the path to Redis, serving
 	go test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
 	go test -run '^$$' -bench 'Map|Path|Apply' ./bench
+	go test -run '^$$' -bench 'EventInHand|Join|Earlier' -benchmem ./features/query ./pipeline/enrich ./features/record
 
 bench-hot: ## one entity with 200,000 events of as many values: its key, traffic and questions, and its neighbours'; and a master that hangs
 	go test -run '^$$' -bench 'HotEntity|Neighbours|HungMaster' -benchtime 1x ./bench
