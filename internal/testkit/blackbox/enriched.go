@@ -72,7 +72,7 @@ func (c *Comparison) enriched(by *features.Enrichment, e *record.Event, in, out 
 	}
 	for _, f := range by.Service.Features {
 		entity, ok := e.Entity(nil, f.By)
-		got := value.Features[f.Name]
+		got, lacking := value.Features[f.Name], c.Partly || c.MayLack != nil && c.MayLack(f)
 		switch {
 		case !ok:
 			if string(got.Value) != "null" || got.Status != query.NotFound {
@@ -86,10 +86,12 @@ func (c *Comparison) enriched(by *features.Enrichment, e *record.Event, in, out 
 			if got.Status == "" || len(got.Value) == 0 {
 				c.differs("offset %d: %s is missing", in.Offset, f.Name)
 			}
-		case got.Status == query.Incomplete && (c.Partly || c.MayLack != nil && c.MayLack(f)):
+		case got.Status == query.Incomplete && lacking:
 			c.Incomplete[f.Name]++
 		default:
-			c.Compared++
+			if c.Compared++; lacking && got.CompleteSince != nil && got.From != nil && *got.From >= *got.CompleteSince {
+				got.CompleteSince = nil
+			}
 			if d := Differs(got, f, c.Model.Answer(f, string(entity), e.Time)); d != "" {
 				c.differs("offset %d: %s of %s at %d: %s (%s)", in.Offset, f.Name, entity, e.Time, d, f.Definition)
 			}
