@@ -38,8 +38,10 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	for wave := range 4 {
 		logged("one worker processes all partitions", wave+1, func() {})
 		logged("the workers share the partitions by their load", wave+1, func() {
-			b.write(payments(total, total+500)...)
-			total += 500
+			if b.processor.Stats().Applied == int64(total) { // else a slow machine has to apply more and more
+				b.write(payments(total, total+500)...)
+				total += 500
+			}
 		})
 	}
 	b.expect(total)

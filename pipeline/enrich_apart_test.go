@@ -116,7 +116,7 @@ func catchUpEnriched(t *testing.T, processes int) {
 			sent = append(sent, timed(p, "user of "+strconv.Itoa(p), at.UnixMilli()))
 		}
 	}
-	pay(0, begin, time.Minute)
+	pay(0, begin, 3*time.Minute)
 	pay(1, now.Add(-time.Hour), 2*time.Second)
 	pay(2, begin, 50*time.Hour)
 	b.write(sent...)
