@@ -40,7 +40,7 @@ func (w *worker) mustWait() bool {
 // holdBack leaves the current partition at the record that was read last.
 func (w *worker) holdBack() {
 	p := w.from
-	if w.alignment.Waiting() {
+	if w.alignment.FirstWaits() {
 		w.log.Info("partitions catch up in step, since events are enriched: one that is ahead waits", "topic", p.Topic, "partition", p.ID)
 	}
 	if p.held == nil {

@@ -151,8 +151,10 @@ func (a *Alignment) stay(before int64) {
 	a.decide()
 }
 
-// Waiting reports whether a partition waits for the first time since the process began.
-func (a *Alignment) Waiting() (first bool) { return a.waited.CompareAndSwap(false, true) }
+// FirstWaits reports, to one caller, that a partition waits for others, and not because it is not yet known where they are.
+func (a *Alignment) FirstWaits() bool {
+	return a.limit.Load() != state.MinTime && a.waited.CompareAndSwap(false, true)
+}
 
 // Watch returns a channel that receives when the limit has grown, until stop is called.
 func (a *Alignment) Watch() (grown <-chan struct{}, stop func()) {

@@ -48,8 +48,13 @@ func TestLimit(t *testing.T) {
 	grown, stop := a.Watch()
 	a.expect("at the start", state.MinTime)
 	a.report(0, Report{At: 5000})
-	a.expect("while one is unknown", state.MinTime)
+	if a.expect("while one is unknown", state.MinTime); a.FirstWaits() {
+		t.Error("a partition waits for one of which nothing is known")
+	}
 	a.report(1, Report{At: 7000, Waits: true})
+	if !a.FirstWaits() || a.FirstWaits() {
+		t.Error("it is not told once that a partition waits")
+	}
 	a.expect("both are known", 5000+apart)
 	<-grown
 	a.report(0, Report{At: 9000})
