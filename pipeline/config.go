@@ -60,6 +60,8 @@ type Config struct {
 	CommitInterval  time.Duration // by default 1 s
 	BalanceInterval time.Duration // how often to check whether one worker can process all partitions; by default 1 s
 	BindInterval    time.Duration // how often to check whether generations being filled are complete, 30 times as long if none is; by default 2 s
+	// Patience is how long partitions of enriched events that are ahead of others wait for one that gets no further; by default 10 s.
+	Patience        time.Duration
 	ShutdownTimeout time.Duration // for flushing when partitions are released; by default 20 s
 
 	SessionTimeout    time.Duration // by default 30 s
@@ -80,6 +82,7 @@ func (c Config) withDefaults() Config {
 	c.Workers = cmp.Or(c.Workers, 1)
 	c.Freshness = cmp.Or(c.Freshness, 24*time.Millisecond)
 	c.CommitInterval = cmp.Or(c.CommitInterval, time.Second)
+	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 20*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 30*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 30*time.Second)

@@ -107,7 +107,7 @@ func TestEnrichWhileCatchingUp(t *testing.T) {
 
 func catchUpEnriched(t *testing.T, processes int) {
 	b := newBenchOf(t, apartDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
-	b.config.MaxEvents = 7 // it takes longer than a history is used
+	b.config.MaxEvents, b.config.Patience = 7, time.Hour // it takes longer than a history is used, also on a slow machine
 	now := time.Now()
 	begin := now.Add(-240 * time.Hour)
 	var sent []kafka.Message

@@ -42,7 +42,7 @@ func New(cfg Config) *Processor {
 		busiest: busiest.New(time.Now), dead: NewDeadLetterWriter(cfg.Brokers, cfg.Transport, cfg.DeadLetterTopic), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
 			return &registration{store: cfg.Store, plan: plan, group: cfg.Group}
 		}),
-		live: backfill.NewLive(), alignment: align.New(time.Now),
+		live: backfill.NewLive(), alignment: align.New(cfg.Patience, time.Now),
 		history: store.NewHistories(store.MaxHistoryAge, func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
 	p.backfiller = newBackfiller(&p.cfg, p.live, p.dead)

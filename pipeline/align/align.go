@@ -12,21 +12,19 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-const (
-	// maxApart is how far apart partitions may be: half of the time for which, by default, a question may look back, and of that by
-	// which keys live longer than needed.
-	maxApart = 30 * time.Minute
-	// patience is how long the others wait for a partition that gets no further.
-	patience = 10 * time.Second
-)
+// maxApart is how far apart partitions may be: half of the time for which, by default, a question may look back, and of that by which
+// keys live longer than needed.
+const maxApart = 30 * time.Minute
 
 // Alignment says up to which timestamp the partitions of a process may be read. It is safe for concurrent use.
 type Alignment struct {
-	now    func() time.Time
-	limit  atomic.Int64 // set under mu
-	waited atomic.Bool
+	patience time.Duration
+	now      func() time.Time
+	limit    atomic.Int64 // set under mu
+	waited   atomic.Bool
 
 	mu       sync.Mutex
+	left     int // how often partitions have left, which other processes may have since
 	own      map[state.Partition]*place
 	others   int64 // the timestamp, in ms, that the partitions of other processes have reached; state.MaxTime without any
 	done     bool
@@ -42,10 +40,11 @@ type place struct {
 	caughtUp bool // since it was assigned, once
 }
 
-// New returns an alignment of no partitions. now is time.Now, except in tests.
-func New(now func() time.Time) *Alignment {
+// New returns an alignment of no partitions. The others wait for one that gets no further for as long as patience. now is time.Now,
+// except in tests.
+func New(patience time.Duration, now func() time.Time) *Alignment {
 	a := &Alignment{
-		now: now, own: map[state.Partition]*place{}, others: state.MinTime,
+		patience: patience, now: now, own: map[state.Partition]*place{}, others: state.MinTime,
 		watchers: map[chan struct{}]bool{}, ahead: make(chan struct{}, 1),
 	}
 	a.limit.Store(state.MinTime)
@@ -69,6 +68,8 @@ func (a *Alignment) Leave(partitions []state.Partition) {
 	for _, p := range partitions {
 		delete(a.own, p)
 	}
+	a.left++
+	a.others = state.MinTime
 	a.decide()
 }
 
@@ -120,27 +121,28 @@ func (a *Alignment) MustWait(p state.Partition, timestamp int64) bool {
 // Limit returns the timestamp, in ms, up to which records may be read.
 func (a *Alignment) Limit() int64 { return a.limit.Load() }
 
-// has reports whether a partition is one of the process.
-func (a *Alignment) has(p state.Partition) bool {
+// look begins a look at other processes. It returns a number for its result, the timestamp, in ms, that the own partitions have
+// reached, as far as it is known, and whether a partition is one of the process.
+func (a *Alignment) look() (number int, moment int64, known bool, own func(state.Partition) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.own[p] != nil
-}
-
-// sought returns the timestamp, in ms, that the own partitions have reached, as far as it is known.
-func (a *Alignment) sought() (moment int64, known bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	has := make(map[state.Partition]bool, len(a.own))
+	for p := range a.own {
+		has[p] = true
+	}
 	moment = a.least()
-	return max(0, moment), moment != state.MinTime && moment != state.MaxTime
+	return a.left, max(0, moment), moment != state.MinTime && moment != state.MaxTime, func(p state.Partition) bool { return has[p] }
 }
 
-// reach notes that the partitions of other processes have reached a timestamp, in ms.
-func (a *Alignment) reach(others int64) {
+// reach notes that the partitions of other processes have reached a timestamp, in ms, unless the process had others when that was
+// looked up.
+func (a *Alignment) reach(number int, others int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.others = others
-	a.decide()
+	if number == a.left {
+		a.others = others
+		a.decide()
+	}
 }
 
 // stay notes that some partitions of other processes have not reached a timestamp, in ms.
@@ -174,7 +176,7 @@ func (a *Alignment) Watch() (grown <-chan struct{}, stop func()) {
 func (a *Alignment) least() int64 {
 	least, now := int64(state.MaxTime), a.now()
 	for _, p := range a.own {
-		if !p.caughtUp && (p.waits || now.Sub(p.since) < patience) {
+		if !p.caughtUp && (p.waits || now.Sub(p.since) < a.patience) {
 			least = min(least, p.at)
 		}
 	}

@@ -59,27 +59,25 @@ func (o *Others) Follow(ctx context.Context) {
 
 // Look looks once.
 func (o *Others) Look(ctx context.Context) {
-	others, err := o.partitions(ctx)
-	if err != nil {
-		return
-	}
 	a := o.Alignment
-	moment, known := a.sought()
+	number, moment, known, own := a.look()
+	others, err := o.partitions(ctx, own)
 	switch {
+	case err != nil:
 	case len(others) == 0:
-		a.reach(state.MaxTime)
+		a.reach(number, state.MaxTime)
 	case !known:
 	default:
 		if reached, ok := o.reached(ctx, others, moment); ok {
-			a.reach(reached)
+			a.reach(number, reached)
 		} else {
 			a.stay(moment)
 		}
 	}
 }
 
-// partitions lists the partitions of the topics that the process does not have.
-func (o *Others) partitions(ctx context.Context) (list []state.Partition, err error) {
+// partitions lists the partitions of the topics that are not own.
+func (o *Others) partitions(ctx context.Context, own func(state.Partition) bool) (list []state.Partition, err error) {
 	first := make([]state.Partition, len(o.Topics))
 	for i, topic := range o.Topics {
 		first[i] = state.Partition{Topic: topic}
@@ -90,7 +88,7 @@ func (o *Others) partitions(ctx context.Context) (list []state.Partition, err er
 	}
 	for i, p := range first {
 		for ; int(p.ID) < logs[i].Partitions; p.ID++ {
-			if !o.Alignment.has(p) {
+			if !own(p) {
 				list = append(list, p)
 			}
 		}
@@ -123,7 +121,7 @@ func (o *Others) reached(ctx context.Context, partitions []state.Partition, mome
 		case logs[i].Err == nil && next[i].Offset < 0 && at >= logs[i].Stable: // it has no record that is as new
 		case logs[i].Err == nil && next[i].Offset >= 0 && at >= next[i].Offset:
 			reached = min(reached, next[i].Timestamp)
-		case now.Sub(is.since) < patience:
+		case now.Sub(is.since) < o.Alignment.patience:
 			ok = false
 		}
 	}
