@@ -30,9 +30,12 @@ type sighting struct {
 }
 
 const (
-	// lookInterval is how often others are looked at, at least, and lookPause the shortest time between two looks.
+	// lookInterval is how often others are looked at, at least.
 	lookInterval = time.Second
-	lookPause    = 10 * time.Millisecond
+	// lookPause is the shortest time between two looks. It is lookRest times as long as a look if that is longer: where there are many
+	// partitions and shards, a look is work for the servers.
+	lookPause = 10 * time.Millisecond
+	lookRest  = 4
 )
 
 // Follow looks until the own partitions have caught up or the context ends. What cannot be read now is read at the next look.
@@ -46,8 +49,9 @@ func (o *Others) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		began := time.Now()
 		o.Look(ctx)
-		timer.Reset(lookPause)
+		timer.Reset(max(lookPause, lookRest*time.Since(began)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

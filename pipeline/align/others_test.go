@@ -21,8 +21,9 @@ type cluster struct {
 	start   map[int32]int64
 	err     error
 
-	mu    sync.Mutex // guards applied and looks
+	mu    sync.Mutex // guards applied and what follows
 	looks int
+	takes time.Duration // of a look
 }
 
 func (c *cluster) Logs(_ context.Context, partitions []state.Partition) (logs []fetch.Log, err error) {
@@ -35,8 +36,10 @@ func (c *cluster) Logs(_ context.Context, partitions []state.Partition) (logs []
 
 func (c *cluster) Since(_ context.Context, partitions []state.Partition, logs []fetch.Log, moment int64) (found []fetch.Dated) {
 	c.mu.Lock()
+	takes := c.takes
 	c.looks++
 	c.mu.Unlock()
+	time.Sleep(takes)
 	for i, p := range partitions {
 		list := c.records[p.ID]
 		if at := slices.IndexFunc(list, func(t int64) bool { return t >= moment }); at >= 0 {
@@ -124,19 +127,43 @@ func TestFollow(t *testing.T) {
 		a.expect("at once", 1500+apart)
 		time.Sleep(lookInterval / 2)
 		synctest.Wait()
-		before := c.looks
+		looked := func() int {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.looks
+		}
+		before := looked()
 		a.report(0, Report{At: 2500, Waits: true})
 		synctest.Wait()
-		if c.looks != before+1 {
-			t.Errorf("looked %d times when the own partition was ahead, want once", c.looks-before)
+		if n := looked() - before; n != 1 {
+			t.Errorf("looked %d times when the own partition was ahead, want once", n)
 		}
+		const takes = 10 * lookPause
+		slow := func(d time.Duration) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.takes = d
+		}
+		time.Sleep(lookInterval / 2)
+		slow(takes)
+		a.report(0, Report{At: 2600, Waits: true})
+		time.Sleep(2 * takes)
+		synctest.Wait()
+		before = looked()
+		a.report(0, Report{At: 2700, Waits: true})
+		time.Sleep((lookRest - 2) * takes)
+		synctest.Wait()
+		if looked() != before {
+			t.Error("looked again soon, though a look takes long")
+		}
+		slow(0)
 		c.mu.Lock()
 		c.applied[1] = 2
 		c.mu.Unlock()
 		time.Sleep(lookInterval)
 		synctest.Wait()
-		a.expect("later", 2500+apart)
-		a.report(0, Report{At: 2500, CaughtUp: true})
+		a.expect("later", 2700+apart)
+		a.report(0, Report{At: 2700, CaughtUp: true})
 		<-ended
 		a.expect("at the end", math.MaxInt64)
 	})
