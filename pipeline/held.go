@@ -29,7 +29,7 @@ func (h *heldBack) next() int64 {
 	return h.record.Timestamp
 }
 
-// reportInterval is how often a worker reports where its partitions are, while they catch up.
+// reportInterval is how often a worker reports where its partitions are.
 const reportInterval = 50 * time.Millisecond
 
 // mustWait reports whether the record that was read last is beyond the limit.
@@ -128,9 +128,9 @@ func (w *worker) reportReached() {
 	w.alignment.Report(reports)
 }
 
-// align follows the partitions of other processes if events are enriched, until those of this one have caught up.
+// align follows the partitions of other processes, if events are enriched.
 func (p *Processor) align(ctx context.Context, r *features.Registry) {
-	if len(enrich.Streams(r)) == 0 || p.alignment.Done() {
+	if len(enrich.Streams(r)) == 0 {
 		return
 	}
 	poller := fetch.NewPoller(fetch.PollerConfig{

@@ -121,9 +121,6 @@ func (w *worker) run(ctx context.Context) error {
 			w.retry(ctx)
 		case <-reports:
 			w.reportReached()
-			if w.alignment.Done() {
-				reports = nil
-			}
 		case <-grown: // what was held back is taken
 		case <-ctx.Done():
 			w.flush()

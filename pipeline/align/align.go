@@ -24,10 +24,10 @@ type Alignment struct {
 	waited   atomic.Bool
 
 	mu       sync.Mutex
-	left     int // how often partitions have left, which other processes may have since
+	turn     int // how often what is known of other processes was dropped
 	own      map[state.Partition]*place
 	others   int64 // the timestamp, in ms, that the partitions of other processes have reached; state.MaxTime without any
-	done     bool
+	caughtUp bool  // all own partitions have
 	watchers map[chan struct{}]bool
 	ahead    chan struct{} // the own partitions are ahead of the others; capacity 1
 }
@@ -37,7 +37,7 @@ type place struct {
 	at       int64 // the timestamp, in ms, of its last record, or of the one that waits; state.MinTime while it is unknown
 	since    time.Time
 	waits    bool
-	caughtUp bool // since it was assigned, once
+	caughtUp bool // it is at its end, or within maxApart of the clock
 }
 
 // New returns an alignment of no partitions. The others wait for one that gets no further for as long as patience. now is time.Now,
@@ -68,9 +68,13 @@ func (a *Alignment) Leave(partitions []state.Partition) {
 	for _, p := range partitions {
 		delete(a.own, p)
 	}
-	a.left++
-	a.others = state.MinTime
+	a.forgetOthers() // which may have the partitions
 	a.decide()
+}
+
+func (a *Alignment) forgetOthers() {
+	a.turn++
+	a.others = state.MinTime
 }
 
 // Report is where a partition is.
@@ -95,20 +99,20 @@ func (a *Alignment) Report(reports []Report) {
 			p.at, p.since = r.At, now
 		}
 		p.waits = r.Waits
-		p.caughtUp = p.caughtUp || r.CaughtUp || !r.Waits && r.At > now.Add(-maxApart).UnixMilli()
+		p.caughtUp = r.CaughtUp || !r.Waits && r.At > now.Add(-maxApart).UnixMilli()
 	}
 	a.decide()
 }
 
-// Done reports whether all own partitions have caught up. It stays so.
-func (a *Alignment) Done() bool {
+// CaughtUp reports whether all own partitions have caught up.
+func (a *Alignment) CaughtUp() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.done
+	return a.caughtUp
 }
 
 // MustWait reports whether a record of a partition, by its timestamp in ms, is beyond the limit. One of a partition that has caught up
-// once need not wait, however far another one is behind later.
+// need not wait, however far others are behind.
 func (a *Alignment) MustWait(p state.Partition, timestamp int64) bool {
 	if timestamp <= a.limit.Load() {
 		return false
@@ -131,15 +135,15 @@ func (a *Alignment) look() (number int, moment int64, known bool, own func(state
 		has[p] = true
 	}
 	moment = a.least()
-	return a.left, max(0, moment), moment != state.MinTime && moment != state.MaxTime, func(p state.Partition) bool { return has[p] }
+	return a.turn, max(0, moment), moment != state.MinTime && moment != state.MaxTime, func(p state.Partition) bool { return has[p] }
 }
 
-// reach notes that the partitions of other processes have reached a timestamp, in ms, unless the process had others when that was
-// looked up.
+// reach notes that the partitions of other processes have reached a timestamp, in ms, unless what was known of them was dropped since
+// that was looked up.
 func (a *Alignment) reach(number int, others int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if number == a.left {
+	if number == a.turn {
 		a.others = others
 		a.decide()
 	}
@@ -185,20 +189,21 @@ func (a *Alignment) least() int64 {
 
 // decide sets the limit.
 func (a *Alignment) decide() {
-	if a.done {
-		return
-	}
-	a.done = len(a.own) > 0
+	before := a.caughtUp
+	a.caughtUp = len(a.own) > 0
 	for _, p := range a.own {
-		a.done = a.done && p.caughtUp
+		a.caughtUp = a.caughtUp && p.caughtUp
+	}
+	if before && !a.caughtUp {
+		a.forgetOthers()
 	}
 	least := a.least()
-	if least > a.others {
+	if least > a.others && !a.caughtUp {
 		signal(a.ahead)
 	}
 	limit := int64(math.MaxInt64)
 	switch least = min(least, a.others); {
-	case a.done || least == state.MaxTime:
+	case a.caughtUp || least == state.MaxTime:
 	case least == state.MinTime:
 		limit = state.MinTime
 	default:

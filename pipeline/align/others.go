@@ -38,11 +38,11 @@ const (
 	lookRest  = 4
 )
 
-// Follow looks until the own partitions have caught up or the context ends. What cannot be read now is read at the next look.
+// Follow looks while the own partitions have not caught up, until the context ends. What cannot be read now is read at the next look.
 func (o *Others) Follow(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for !o.Alignment.Done() {
+	for {
 		select {
 		case <-o.Alignment.ahead:
 		case <-timer.C:
@@ -50,7 +50,9 @@ func (o *Others) Follow(ctx context.Context) {
 			return
 		}
 		began := time.Now()
-		o.Look(ctx)
+		if !o.Alignment.CaughtUp() {
+			o.Look(ctx)
+		}
 		timer.Reset(max(lookPause, lookRest*time.Since(began)))
 		select {
 		case <-timer.C:

@@ -113,7 +113,7 @@ func TestOthers(t *testing.T) {
 	a.expect("nor will there be", 20*hour+apart)
 }
 
-// Others are looked at as soon as the own partitions are ahead of them, until these have caught up.
+// Others are looked at as soon as the own partitions are ahead of them, while these have not caught up.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{records: map[int32][]int64{0: {1000}, 1: {1000, 2000}}, applied: map[int32]int64{1: 1}}
@@ -121,8 +121,9 @@ func TestFollow(t *testing.T) {
 		a.others = state.MinTime
 		a.report(0, Report{At: 1500, Waits: true})
 		o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: c, Store: c}
+		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { o.Follow(t.Context()); close(ended) }()
+		go func() { o.Follow(ctx); close(ended) }()
 		synctest.Wait()
 		a.expect("at once", 1500+apart)
 		time.Sleep(lookInterval / 2)
@@ -164,7 +165,16 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		a.expect("later", 2700+apart)
 		a.report(0, Report{At: 2700, CaughtUp: true})
+		time.Sleep(lookInterval)
+		synctest.Wait()
+		before = looked()
+		time.Sleep(2 * lookInterval)
+		synctest.Wait()
+		a.expect("caught up", math.MaxInt64)
+		if looked() != before {
+			t.Error("looked at others, though the own partition has caught up")
+		}
+		cancel()
 		<-ended
-		a.expect("at the end", math.MaxInt64)
 	})
 }
