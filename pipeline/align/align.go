@@ -37,6 +37,7 @@ type place struct {
 	at       int64 // the timestamp, in ms, of its last record, or of the one that waits; state.MinTime while it is unknown
 	since    time.Time
 	waits    bool
+	read     bool // it was reported, which only begins once the store and the brokers say where
 	caughtUp bool // it is at its end, or within maxApart of the clock
 }
 
@@ -95,10 +96,10 @@ func (a *Alignment) Report(reports []Report) {
 		if p == nil {
 			continue
 		}
-		if p.at != r.At || r.Waits {
+		if p.at != r.At || r.Waits || !p.read {
 			p.at, p.since = r.At, now
 		}
-		p.waits = r.Waits
+		p.waits, p.read = r.Waits, true
 		p.caughtUp = r.CaughtUp || !r.Waits && r.At > now.Add(-maxApart).UnixMilli()
 	}
 	a.decide()
@@ -175,16 +176,24 @@ func (a *Alignment) Watch() (grown <-chan struct{}, stop func()) {
 	}
 }
 
-// least returns the timestamp, in ms, that all own partitions have reached, but for those for which the others wait no longer;
-// state.MaxTime if there are no others.
+// least returns the timestamp, in ms, that all own partitions have reached that have not caught up; state.MaxTime if there are none. If
+// any waits, it does so no longer than for its patience for one that gets no further: if none does, that is no reason to let others
+// come apart.
 func (a *Alignment) least() int64 {
-	least, now := int64(state.MaxTime), a.now()
+	all, patient, waits, now := int64(state.MaxTime), int64(state.MaxTime), false, a.now()
 	for _, p := range a.own {
-		if !p.caughtUp && (p.waits || now.Sub(p.since) < a.patience) {
-			least = min(least, p.at)
+		if p.caughtUp {
+			continue
+		}
+		all, waits = min(all, p.at), waits || p.waits
+		if p.waits || now.Sub(p.since) < a.patience {
+			patient = min(patient, p.at)
 		}
 	}
-	return least
+	if waits {
+		return patient
+	}
+	return all
 }
 
 // decide sets the limit.

@@ -121,11 +121,23 @@ func TestStuck(t *testing.T) {
 	a.report(2, Report{At: 8000})
 	a.clock = a.clock.Add(patience)
 	a.report(1, Report{At: 7000})
-	if a.expect("nobody gets on", math.MaxInt64); a.CaughtUp() {
+	if a.expect("nobody gets on", 7000+apart); a.CaughtUp() {
 		t.Error("caught up, though none has")
 	}
-	a.report(2, Report{At: 8001})
-	a.expect("one gets on", 8001+apart)
+	a.report(2, Report{At: 8001, Waits: true})
+	a.expect("one does, and waits", 8001+apart)
+}
+
+// While the store or the brokers are away, nothing is known of any partition, however long; once they are back, each has its time.
+func TestUnknownForLong(t *testing.T) {
+	a := newAligned(t, 2)
+	a.clock = a.clock.Add(10 * patience)
+	a.report(0, Report{At: 5000, Waits: true})
+	a.expect("nothing was heard of the other one for long", 5000+apart)
+	a.report(1, Report{At: state.MinTime})
+	a.expect("it is read", state.MinTime)
+	a.report(1, Report{At: 3000})
+	a.expect("it is behind", 3000+apart)
 }
 
 // Without partitions nothing has caught up.
