@@ -93,6 +93,9 @@ func (o *Others) partitions(ctx context.Context, own func(state.Partition) bool)
 		return nil, err
 	}
 	for i, p := range first {
+		if logs[i].Err != nil && logs[i].Partitions == 0 {
+			return nil, logs[i].Err // the topic was just created: it may have partitions
+		}
 		for ; int(p.ID) < logs[i].Partitions; p.ID++ {
 			if !own(p) {
 				list = append(list, p)

@@ -29,7 +29,11 @@ type cluster struct {
 func (c *cluster) Logs(_ context.Context, partitions []state.Partition) (logs []fetch.Log, err error) {
 	for _, p := range partitions {
 		end := int64(len(c.records[p.ID]))
-		logs = append(logs, fetch.Log{Partitions: len(c.records), Start: c.start[p.ID], Stable: end, End: end})
+		l := fetch.Log{Partitions: len(c.records), Start: c.start[p.ID], Stable: end, End: end}
+		if len(c.records) == 0 {
+			l.Err = errors.New("unknown topic")
+		}
+		logs = append(logs, l)
 	}
 	return logs, c.err
 }
@@ -82,6 +86,12 @@ func TestOthers(t *testing.T) {
 		o.Look(t.Context())
 		a.expect(what, want)
 	}
+	known := c.records
+	c.records = nil
+	a.report(0, Report{At: 1, Waits: true})
+	look("the topic is not known yet", state.MinTime)
+	c.records = known
+	a.report(0, Report{At: state.MinTime})
 	look("nothing is known of the own one", state.MinTime)
 	a.report(0, Report{At: 2000, Waits: true})
 	look("nothing is applied", state.MinTime)
