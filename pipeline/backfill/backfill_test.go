@@ -124,3 +124,24 @@ func TestFillsThatCannotBeReadAreLoggedNowAndThen(t *testing.T) {
 		}
 	})
 }
+
+// spares is a writer that notes what batches let be pruned.
+type spares struct{ prunedBy []int64 }
+
+func (s *spares) Apply(_ context.Context, b *state.Batch) error {
+	s.prunedBy = append(s.prunedBy, b.Now-b.Spare)
+	return nil
+}
+
+// A fill prunes nothing: its records may be newer than those that live events have reached.
+func TestFillsDoNotPrune(t *testing.T) {
+	w := &spares{}
+	for _, now := range []int64{0, 1, newest} {
+		if _, written := write(t.Context(), w, &state.Batch{Now: now}, func(error) {}); !written {
+			t.Error("not written")
+		}
+	}
+	if !slices.Equal(w.prunedBy, []int64{0, 0, 0}) {
+		t.Errorf("state is pruned by %d, want by no record", w.prunedBy)
+	}
+}

@@ -77,6 +77,7 @@ func TestStore(t *testing.T, open Open) {
 	t.Run("snapshot", func(t *testing.T) { testSnapshot(t, four) })
 	t.Run("progress", func(t *testing.T) { testProgress(t, four) })
 	t.Run("applied", func(t *testing.T) { testApplied(t, open(8, 0)) })
+	t.Run("spare", func(t *testing.T) { testSpare(t, open(2, 0)) })
 	t.Run("placements", func(t *testing.T) { testPlacements(t, open) })
 	t.Run("claims", func(t *testing.T) { testClaims(t, open) })
 	t.Run("registrations", func(t *testing.T) { testRegistrations(t, open) })
