@@ -92,14 +92,22 @@ func (c Calendar) floor(wall int64) int64 {
 		// 1970 began on a Thursday.
 		days := state.FloorDiv(wall, dayLong)
 		return (state.FloorDiv(days+int64(time.Thursday-c.First), 7)*7 - int64(time.Thursday-c.First)) * dayLong
-	case "month", "quarter", "year":
-		t := time.UnixMilli(wall).UTC()
-		months := map[string]int{"month": 1, "quarter": 3, "year": 12}[c.Unit]
-		first := time.Month((int(t.Month())-1)/months*months + 1)
-		return time.Date(t.Year(), first, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	case "month":
+		return floorMonths(wall, 1)
+	case "quarter":
+		return floorMonths(wall, 3)
+	case "year":
+		return floorMonths(wall, 12)
 	default:
 		return state.FloorDiv(wall, dayLong) * dayLong
 	}
+}
+
+// floorMonths returns the beginning of the months that belong together, counted from January.
+func floorMonths(wall int64, together int) int64 {
+	t := time.UnixMilli(wall).UTC()
+	first := (int(t.Month())-1)/together*together + 1
+	return time.Date(t.Year(), time.Month(first), 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 }
 
 // survey computes grid and longest from all clock changes of the zone from 1970 to 2100.

@@ -1,6 +1,9 @@
 // Package align keeps partitions close together in time while they catch up, as Flink's watermark alignment does. State is
 // pruned and expires by the newest record applied, and of a log only the newest values are kept. So an event that is written with
 // its features would lack state if the partitions of other topics, or other partitions of its own, were days ahead.
+//
+// It bounds what is taken into batches, not what is applied: a batch of a sparse log may hold days, and partitions of different
+// workers are apart by what their batches hold.
 package align
 
 import (

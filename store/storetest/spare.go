@@ -13,7 +13,7 @@ func testSpare(t *testing.T, s store.Store) {
 	a := applyingStore(t, s)
 	series := *events
 	series.Keep = 10 * series.Tile
-	const each = 60
+	const each = 400 // so many that values are compacted several times
 	now, offset := 1000*series.Tile, int64(0)
 	write := func(spare int64) {
 		t.Helper()
