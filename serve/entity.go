@@ -63,7 +63,7 @@ func (e *entities) name(s *selection) error {
 				}
 				switch {
 				case ok:
-				case v != nil && given(v) == nil:
+				case v != nil && reply.Given(v) == nil:
 					lacks = true
 				default:
 					return key.bad(i, s.features[slices.Index(s.set, n)].Name, v)

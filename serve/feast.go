@@ -82,7 +82,7 @@ func parseFeast(root *fastjson.Value) (*feastQuestion, error) {
 			err = reply.Duplicate(key, "a question")
 		default:
 			seen[key] = true
-			if given(v) != nil {
+			if reply.Given(v) != nil {
 				err = asked.read(key, v)
 			}
 		}
@@ -262,7 +262,7 @@ func (c *columns) readField(q *asked, s *record.Stream, field, column int) error
 	of := key{c.keys[column], s.Fields[field].Type, s.Fields[field].Scale}
 	for e, literal := range c.echoes[column] {
 		v, ok := valueOf(literal, of)
-		if sent := c.values[column][e]; !ok && given(sent) != nil {
+		if sent := c.values[column][e]; !ok && reply.Given(sent) != nil {
 			return reply.Errorf(reply.WrongType, "%q of entity %d must be %s; %s is not%s", of.name, e, of.want(), reply.Show(sent), of.lostPlus(sent)).
 				At(of.name).InEntity(e)
 		}

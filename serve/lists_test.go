@@ -125,12 +125,16 @@ func TestBadChangesOfLists(t *testing.T) {
 		{"blocked_card", `{}`, 404, `{"code":"unknown_list","message":"there is no list \"blocked_card\"; did you mean \"blocked_cards\"?","nearest":"blocked_cards"}`},
 		{"merchant", `{}`, 404, `{"code":"unknown_list","message":"\"merchant\" is a table, whose rows are not written here, and no list"}`},
 		{"vpn", ``, 400, `{"code":"malformed_json","message":"the body is not one JSON object in UTF-8"}`},
-		{"vpn", `[]`, 400, `{"code":"wrong_type","message":"the body must be an object, not an array"}`},
+		{"vpn", `[]`, 400, `{"code":"wrong_type","message":"the body must be an object; a list is not"}`},
 		{"vpn", `{}`, 400, `{"code":"missing_key","message":"there is nothing to change: give entries to add or to remove"}`},
 		{"vpn", `{"add": []}`, 400, `{"code":"missing_key","message":"there is nothing to change: give entries to add or to remove"}`},
 		{"vpn", `{"ad": []}`, 400, `{"code":"unknown_key","message":"the body has no key \"ad\"; its keys are add and remove","key":"ad","nearest":"add"}`},
+		{"vpn", `{"Add": []}`, 400, `{"code":"unknown_key","message":"the body has no key \"Add\"; its keys are add and remove","key":"Add","nearest":"add"}`},
+		{"vpn", `{"add": [], "add": []}`, 400, `{"code":"duplicate_key","message":"key \"add\" appears twice in the body","key":"add"}`},
+		{"vpn", `{"add": [null], "remove": null}`, 400, `{"code":"wrong_type","message":"add[0] must be an object; null is not"}`},
+		{"vpn", `null`, 400, `{"code":"wrong_type","message":"the body must be an object; null is not"}`},
 		{"vpn", `{"add": {}}`, 400, `{"code":"wrong_type","message":"add must be a list, not an object","key":"add"}`},
-		{"vpn", `{"add": ["10.0.0.0/8"]}`, 400, `{"code":"wrong_type","message":"add[0] must be an object, not a string"}`},
+		{"vpn", `{"add": ["10.0.0.0/8"]}`, 400, `{"code":"wrong_type","message":"add[0] must be an object; \"10.0.0.0/8\" is not"}`},
 		{"vpn", `{"add": [{}]}`, 400, `{"code":"missing_key","message":"add[0].value is missing","key":"add[0].value"}`},
 		{"vpn", `{"add": [{"value": null}]}`, 400, `{"code":"missing_key","message":"add[0].value is missing","key":"add[0].value"}`},
 		{"vpn", `{"add": [{"value": true}]}`, 400, `{"code":"wrong_type","message":"add[0].value must be a string or a whole number","key":"add[0].value"}`},
@@ -231,6 +235,8 @@ func FuzzListChanges(f *testing.F) {
 	f.Add("vpn", `{"add": [{"value": "10.0.0.0/8", "until": "30d", "why": "x"}], "remove": [{"value": "::1"}]}`)
 	f.Add("accounts", `{"add": [{"value": 7}, {"value": -1e300}], "remove": null}`)
 	f.Add("blocked_cards", `{"Add": [{"value": "c", "until": "9999-12-31", "until": null}], "add": [null, []]}`)
+	f.Add("vpn", `{"Add": [{"vAlue": 0}], "remove": null}`)
+	f.Add("vpn", `{"add": [{"value": "::2", "until": null, "why": null}], "remove": null}`)
 	s := newListServer(f, "ann lists")
 	f.Fuzz(func(t *testing.T, name, body string) {
 		s.writes = 0

@@ -80,7 +80,7 @@ func (q *asked) listsByFeature(v *fastjson.Value, lists []*fastjson.Value) (err 
 		}
 	})
 	for i := range lists {
-		lists[i] = given(lists[i])
+		lists[i] = reply.Given(lists[i])
 	}
 	return err
 }

@@ -209,7 +209,7 @@ func parseEvent(x view, s sentEvent, v *fastjson.Value) (stream *record.Stream, 
 		return nil, nil, reply.Wrong(s.key, "an object with stream and event", v)
 	}
 	var parts [2]*fastjson.Value
-	if e := fields(object, s.name, pendingKeys, parts[:]); e != nil {
+	if e := reply.Fields(object, s.name, pendingKeys, parts[:]); e != nil {
 		return nil, nil, s.locate(e)
 	}
 	if parts[0] == nil || parts[1] == nil {

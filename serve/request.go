@@ -74,39 +74,10 @@ func (h *handler) readJSON(r *request) error {
 	if err != nil {
 		return reply.Errorf(reply.WrongType, "a question must be an object; %s is not", reply.Show(root))
 	}
-	if e := fields(object, "a question", optionKeys, r.parts); e != nil {
+	if e := reply.Fields(object, "a question", optionKeys, r.parts); e != nil {
 		return e
 	}
 	return nil
-}
-
-// given returns nil for null, which many clients write for absent values.
-func given(v *fastjson.Value) *fastjson.Value {
-	if v != nil && v.Type() == fastjson.TypeNull {
-		return nil
-	}
-	return v
-}
-
-// fields finds the values of an object's keys, each at its key's index; nil for missing ones and null. what names the
-// object in errors.
-func fields(object *fastjson.Object, what string, keys []string, values []*fastjson.Value) (e *reply.Error) {
-	object.Visit(func(k []byte, v *fastjson.Value) {
-		i := slices.IndexFunc(keys, func(key string) bool { return key == string(k) })
-		switch {
-		case e != nil:
-		case i < 0:
-			e = reply.NoKey(what, string(k), keys)
-		case values[i] != nil:
-			e = reply.Duplicate(string(k), what)
-		default:
-			values[i] = v
-		}
-	})
-	for i, v := range values {
-		values[i] = given(v)
-	}
-	return e
 }
 
 // readBody reads the question of a POST.
@@ -210,7 +181,7 @@ func (r *request) fillIn(p *preparedFeature, parameters url.Values) error {
 		if err != nil {
 			return err
 		}
-		r.parts[i] = given(v)
+		r.parts[i] = reply.Given(v)
 	}
 	return nil
 }

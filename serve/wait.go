@@ -38,7 +38,7 @@ func (q *asked) readWaitFor(v *fastjson.Value) error {
 		return reply.Wrong("wait_for", "an object with topic, partition and offset", v)
 	}
 	var parts [4]*fastjson.Value
-	if e := fields(object, "wait_for", waitKeys, parts[:]); e != nil {
+	if e := reply.Fields(object, "wait_for", waitKeys, parts[:]); e != nil {
 		return e
 	}
 	for i, key := range waitKeys[:3] {

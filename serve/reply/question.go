@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/valyala/fastjson"
@@ -47,6 +48,34 @@ func Duplicate(key, where string) *Error {
 func NoKey(what, key string, known []string) *Error {
 	last := len(known) - 1
 	return Errorf(UnknownKey, "%s has no key %s; its keys are %s and %s", what, Quote(key), strings.Join(known[:last], ", "), known[last]).Unlike(key, known)
+}
+
+// Given returns nil for null, which many clients write for absent values.
+func Given(v *fastjson.Value) *fastjson.Value {
+	if v != nil && v.Type() == fastjson.TypeNull {
+		return nil
+	}
+	return v
+}
+
+// Fields finds the values of an object's keys, each at its key's index; nil for missing ones and null. what names the object in errors.
+func Fields(object *fastjson.Object, what string, keys []string, values []*fastjson.Value) (e *Error) {
+	object.Visit(func(k []byte, v *fastjson.Value) {
+		i := slices.IndexFunc(keys, func(key string) bool { return key == string(k) })
+		switch {
+		case e != nil:
+		case i < 0:
+			e = NoKey(what, string(k), keys)
+		case values[i] != nil:
+			e = Duplicate(string(k), what)
+		default:
+			values[i] = v
+		}
+	})
+	for i, v := range values {
+		values[i] = Given(v)
+	}
+	return e
 }
 
 // Wrong returns the error for a part of a question that has another type than wanted.

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/serve/reply"
 )
@@ -31,26 +32,21 @@ func (t *Tools) body(w http.ResponseWriter, r *http.Request) ([]byte, *reply.Err
 
 // decode decodes an object with the given keys only. what says what it is, and types those of its members.
 func decode(text []byte, into any, what string, types map[string]string, keys ...string) *reply.Error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "" {
-			return reply.Errorf(reply.WrongType, "%s must be an object, not %s", what, article(wrong.Value))
-		}
-		_, name, found := strings.Cut(wrong.Field, ".") // of an embedded struct
-		if !found {
-			name = wrong.Field
-		}
-		return reply.Errorf(reply.WrongType, "%s must be %s, not %s", name, types[name], article(wrong.Value)).At(name)
-	}
-	if err != nil {
-		if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
-			return reply.NoKey(what, strings.Trim(name, `"`), keys)
-		}
-	}
-	if _, end := decoder.Token(); err != nil || end != io.EOF || !utf8.Valid(text) {
+	// encoding/json takes names in any case, and any number of times.
+	root, err := fastjson.ParseBytes(text)
+	if err != nil || !json.Valid(text) || !utf8.Valid(text) {
 		return reply.Errorf(reply.MalformedJSON, "%s is not one JSON object in UTF-8", what)
+	}
+	object, err := root.Object()
+	if err != nil {
+		return reply.Errorf(reply.WrongType, "%s must be an object; %s is not", what, reply.Show(root))
+	}
+	if refusal := reply.Fields(object, what, keys, make([]*fastjson.Value, len(keys))); refusal != nil {
+		return refusal
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(text, into)); ok {
+		name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded struct
+		return reply.Errorf(reply.WrongType, "%s must be %s, not %s", name, types[name], article(wrong.Value)).At(name)
 	}
 	return nil
 }
