@@ -18,6 +18,7 @@ type workerBatch struct {
 	state.Batch
 	partitions []*assignedPartition // by range
 	leases     []int                // of the partitions, by range
+	spans      []span               // of the records mapped, by range
 	dead       []deadLetter
 	enriched   []*enrich.Event // events of enriched streams, in the order of their records
 	gaps       []gap
@@ -43,6 +44,11 @@ type stamp struct {
 	rangeIndex int
 	at         int64
 }
+
+// span is from the least to the greatest believed timestamp of records, in ms.
+type span struct{ least, greatest int64 }
+
+var noRecords = span{state.MaxTime, state.MinTime}
 
 // counted is the outcome of a record, and its range. Ranges that are left out of the batch do not count: they are read
 // again.
@@ -81,6 +87,7 @@ func (b *workerBatch) reset() {
 	clear(b.outcomes)
 	b.Batch.Reset()
 	b.partitions, b.leases, b.dead, b.timestamps = b.partitions[:0], b.leases[:0], b.dead[:0], b.timestamps[:0]
+	b.spans = b.spans[:0]
 	b.failures, b.enriched, b.links, b.gaps = b.failures[:0], b.enriched[:0], b.links[:0], b.gaps[:0]
 	b.events, b.bytes, b.began, b.unapplied, b.kept = 0, 0, time.Time{}, false, nil
 }
@@ -91,7 +98,7 @@ func (b *workerBatch) rangeOf(p *assignedPartition) int {
 		p.in, p.index = b, len(b.Ranges)
 		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.underPlan, To: p.position, Epoch: p.epoch, Progress: p.lease.progress, Lagging: p.lease.lagging})
 		b.partitions, b.leases = append(b.partitions, p), append(b.leases, p.lease.number)
-		b.failures = append(b.failures, nil)
+		b.spans, b.failures = append(b.spans, noRecords), append(b.failures, nil)
 	}
 	return p.index
 }

@@ -97,17 +97,29 @@ func TestEnrichedEventsOfOldRecords(t *testing.T) {
 // read in step, also by several processes.
 func TestEnrichWhileCatchingUp(t *testing.T) {
 	t.Parallel()
-	for name, processes := range map[string]int{"one process": 1, "three processes": 3} {
+	for name, test := range map[string]catchUp{
+		"one process":     {processes: 1, maxEvents: 7},
+		"three processes": {processes: 3, maxEvents: 7},
+		"batches of days": {processes: 1, maxEvents: 20_000, refused: 5},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			catchUpEnriched(t, processes)
+			test.run(t)
 		})
 	}
 }
 
-func catchUpEnriched(t *testing.T, processes int) {
+// catchUp is how enriched events catch up.
+type catchUp struct {
+	processes int
+	maxEvents int // of a batch
+	refused   int // how often the broker refuses the first events of a partition
+}
+
+func (test catchUp) run(t *testing.T) {
 	b := newBenchOf(t, apartDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
-	b.config.MaxEvents, b.config.Patience = 7, time.Hour // it takes longer than a history is used, also on a slow machine
+	b.config.MaxEvents, b.config.Patience = test.maxEvents, time.Hour // it takes longer than a history is used, also on a slow machine
+	b.config.Workers = partitions
 	now := time.Now()
 	begin := now.Add(-240 * time.Hour)
 	var sent []kafka.Message
@@ -117,20 +129,30 @@ func catchUpEnriched(t *testing.T, processes int) {
 		}
 	}
 	pay(0, begin, 3*time.Minute)
-	pay(1, now.Add(-time.Hour), 2*time.Second)
+	if test.refused == 0 {
+		pay(1, now.Add(-time.Hour), 2*time.Second)
+	} else {
+		pay(1, begin, 3*time.Minute)
+	}
 	pay(2, begin, 50*time.Hour)
 	b.write(sent...)
 	unfetched := b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "payments", Err: kerr.LeaderNotAvailable, Count: -1})
 	var all []*pipeline.Processor
-	for range processes {
+	for range test.processes {
 		b.run()
 		all = append(all, b.processor)
 	}
 	for _, p := range all {
 		testkit.Eventually(t, time.Minute, "an even share", func() (bool, string) {
 			n := p.Stats().Assigned
-			return n == int64(partitions/processes), fmt.Sprint(n)
+			return n == int64(partitions/test.processes), fmt.Sprint(n)
 		})
+	}
+	if test.refused > 0 {
+		refusals := b.broker.Fault(kfake.Fault{
+			Keys: []kmsg.Key{kmsg.Produce}, Topic: enrichedTopic, Partitions: []int32{0}, Err: kerr.NotEnoughReplicas, Count: test.refused,
+		})
+		defer refusals.Remove()
 	}
 	unfetched.Remove()
 	b.committed(len(sent))

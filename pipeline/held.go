@@ -107,16 +107,39 @@ func (w *worker) endHold(p *assignedPartition) {
 	w.poller.Hold(p.Topic, p.ID, false)
 }
 
+// unapplied returns the least timestamp, in ms, of the records of each partition that are mapped and not applied.
+func (w *worker) unapplied() map[*assignedPartition]int64 {
+	least := map[*assignedPartition]int64{}
+	add := func(b *workerBatch) {
+		for i, p := range b.partitions {
+			if at := b.spans[i].least; at < state.MaxTime && p.lease.number == b.leases[i] {
+				if before, ok := least[p]; !ok || at < before {
+					least[p] = at
+				}
+			}
+		}
+	}
+	add(w.current)
+	if w.applying {
+		add(w.other)
+	}
+	return least
+}
+
 // reportReached reports where the partitions are.
 func (w *worker) reportReached() {
-	left := w.poller.Left()
+	left, unapplied := w.poller.Left(), w.unapplied()
 	var reports []align.Report
 	for id, p := range w.partitions {
 		if !p.active() {
 			continue
 		}
 		n, known := left[id]
-		switch r := (align.Report{Partition: id, At: p.newest}); {
+		r := align.Report{Partition: id, At: p.reached}
+		switch at, ok := unapplied[p]; {
+		case ok:
+			r.At = max(r.At, at)
+			reports = append(reports, r)
 		case p.held == nil:
 			r.CaughtUp = known && n == 0 && (w.fetched == nil || w.from != p)
 			reports = append(reports, r)

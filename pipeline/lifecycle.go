@@ -23,7 +23,7 @@ func (w *worker) change(ctx context.Context, c change) {
 	var taken []*assignedPartition
 	for _, id := range c.take {
 		p := &assignedPartition{
-			Partition: id, underPlan: id.WithPlan(w.plan.Version), backlog: noBacklog, newest: state.MinTime,
+			Partition: id, underPlan: id.WithPlan(w.plan.Version), backlog: noBacklog, reached: state.MinTime,
 			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "processing the partition"},
 		}
 		w.partitions[id] = p
@@ -195,7 +195,7 @@ func (w *worker) countStopped(p *assignedPartition, reason string) {
 func (w *worker) abandon(p *assignedPartition) {
 	w.endReading(p)
 	w.current.drop(p)
-	if p.lease.progress != nil && w.spare != nil { // else the applying goroutine writes to it
+	if p.lease.progress != nil && !w.applying { // else the applying goroutine writes to it
 		p.confirm()
 	}
 	p.lease = lease{number: p.lease.number + 1} // what comes back for the old one is ignored

@@ -46,7 +46,7 @@ func eachPair(t *testing.T, log *slog.Logger, fn func(t *testing.T, w *worker, p
 					trouble: retry.Trouble{Log: log, What: "processing the partition"},
 				}
 				w := &worker{
-					log: log, poller: poller, current: newBatch(), spare: newBatch(), metrics: newMetrics(prometheus.NewRegistry()), health: newHealth(),
+					log: log, poller: poller, current: newBatch(), other: newBatch(), metrics: newMetrics(prometheus.NewRegistry()), health: newHealth(),
 					partitions: map[state.Partition]*assignedPartition{p.Partition: p},
 				}
 				w.current.rangeOf(p)

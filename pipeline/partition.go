@@ -51,7 +51,7 @@ type assignedPartition struct {
 	// shard is later found with less, the store went back in time.
 	confirmed []state.Position
 	position  int64     // the next offset to map
-	newest    int64     // the greatest believed timestamp of a record mapped, in ms; state.MinTime if there is none
+	reached   int64     // the greatest believed timestamp of a record applied, in ms; state.MinTime if there is none
 	held      *heldBack // nil if nothing waits
 	applied   int64     // the offset up to which it is applied, in the shards that do not lag
 	log       string    // the tag of the log that it is read from

@@ -133,7 +133,7 @@ func (s *pool) begin(i int) {
 			Register: s.register,
 			Metrics:  recovery.Metrics{Lost: p.metrics.lost, Vanished: p.metrics.vanished},
 		},
-		partitions: make(map[state.Partition]*assignedPartition), current: newBatch(), spare: newBatch(),
+		partitions: make(map[state.Partition]*assignedPartition), current: newBatch(), other: newBatch(),
 		changes: make(chan change), resumed: make(chan resumed),
 	}
 	if len(w.enrich) > 0 {

@@ -45,7 +45,8 @@ type worker struct {
 	recovering sync.WaitGroup
 
 	current    *workerBatch // being filled
-	spare      *workerBatch // empty; nil while it is applied
+	other      *workerBatch // empty, or being applied
+	applying   bool         // the other one
 	due        bool         // the next batch moves every shard
 	graceTimer *time.Timer  // fires when a partition that its plan has just claimed may be read
 	newest     int64        // greatest believed timestamp of a mapped record, in ms
@@ -265,7 +266,8 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	if poison == nil {
 		// Records of no stream also count: a later plan may have a stream for them.
 		at := state.Believed(rec.Timestamp, b.began)
-		w.newest, w.from.newest = max(w.newest, at), max(w.from.newest, at)
+		s := &b.spans[rangeIndex]
+		w.newest, s.least, s.greatest = max(w.newest, at), min(s.least, at), max(s.greatest, at)
 		w.enrichEvents(rec, out.Events, rangeIndex, before)
 	}
 	w.tracing.link(b, rec)
@@ -314,7 +316,7 @@ func (w *worker) full() bool {
 // ready reports whether the batch should be applied now, after fill: everything fetched is mapped, or the batch is full.
 // It waits for nothing else: the poller determines how much is fetched together.
 func (w *worker) ready() bool {
-	return w.spare != nil && (w.due || w.current.events > 0)
+	return !w.applying && (w.due || w.current.events > 0)
 }
 
 // submit gives the batch to the applying goroutine and continues with the other one.
@@ -334,7 +336,7 @@ func (w *worker) submit() {
 	// A shard does not see earlier batches without mutations for it.
 	b.Now = max(b.Now, w.newest)
 	b.Spare = b.Now - w.pruning.by(time.Now())
-	w.current, w.spare = w.spare, nil
+	w.current, w.other, w.applying = w.other, b, true
 	w.applier.todo <- b
 }
 
@@ -342,7 +344,7 @@ func (w *worker) submit() {
 // could not be applied.
 func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	w.commitOf(b)
-	w.spare = b
+	w.applying = false
 	defer b.reset()
 	var behind []*assignedPartition
 	inAll := false // some range of the batch is applied in every shard
@@ -373,12 +375,15 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 		w.pruning.applied(b.Now, time.Now())
 	}
 	w.resume(ctx, behind...)
+	if w.alignment != nil && w.alignment.Limit() < state.MaxTime {
+		w.reportReached()
+	}
 }
 
 // advance records that a range of a batch was applied, in the shards that do not lag.
 func (w *worker) advance(ctx context.Context, p *assignedPartition, b *workerBatch, rangeIndex int) {
 	r := &b.Ranges[rangeIndex]
-	p.applied = r.To
+	p.applied, p.reached = r.To, max(p.reached, b.spans[rangeIndex].greatest)
 	if !p.broken.met() {
 		p.trouble.Over()
 		w.noteLag(ctx, p, r)
@@ -406,14 +411,12 @@ func (w *worker) commitOf(b *workerBatch) {
 // flush applies and commits the mapped records, as far as the time to shut down allows. The next owner reads the rest
 // again.
 func (w *worker) flush() {
-	if w.spare == nil {
+	if w.applying {
 		w.completeLast()
 	}
-	if w.spare != nil {
-		w.due = true
-		w.submit()
-		w.completeLast()
-	}
+	w.due = true
+	w.submit()
+	w.completeLast()
 }
 
 // completeLast waits for the batch under way; the applying goroutine always returns it, at the latest when the time to
@@ -427,5 +430,5 @@ func (w *worker) completeLast() {
 		}
 	}
 	b.reset()
-	w.spare = b
+	w.applying = false
 }

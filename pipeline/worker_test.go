@@ -74,7 +74,7 @@ func TestBatchHasOneRangeOfAPartition(t *testing.T) {
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 	other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 	w := &worker{
-		cfg: &Config{MaxEvents: 10, MaxBytes: 10}, recentLoad: newLoad(), current: newBatch(), spare: newBatch(), due: true,
+		cfg: &Config{MaxEvents: 10, MaxBytes: 10}, recentLoad: newLoad(), current: newBatch(), other: newBatch(), due: true,
 		applier:    &applier{todo: make(chan *workerBatch, 1)},
 		partitions: map[state.Partition]*assignedPartition{p.Partition: p, other.Partition: other},
 	}
@@ -121,6 +121,7 @@ func TestLastBatchSkipsNothing(t *testing.T) {
 			under := newBatch()
 			under.rangeOf(p)
 			under.rangeOf(other)
+			w.other, w.applying = under, true
 			w.current.rangeOf(p)
 			w.current.rangeOf(other)
 			test.end(under)
@@ -189,10 +190,10 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 				if err := w.fill(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if w.spare = nil; w.ready() {
+				if w.applying = true; w.ready() {
 					t.Error("a batch is ready while the previous one is being applied")
 				}
-				if w.spare = newBatch(); !w.ready() {
+				if w.other, w.applying = newBatch(), false; !w.ready() {
 					t.Errorf("batch %d is not ready although it has all records that were fetched", i)
 				}
 				w.submit()
@@ -200,10 +201,10 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 					t.Errorf("batch %d has %d events, want %d", i, b.events, want)
 				}
 			}
-			if err := w.fill(t.Context()); err != nil || w.spare != nil || w.current.events > 0 {
+			if err := w.fill(t.Context()); err != nil || !w.applying || w.current.events > 0 {
 				t.Errorf("%d more events (%v), want none", w.current.events, err)
 			}
-			if w.spare = newBatch(); w.ready() {
+			if w.other, w.applying = newBatch(), false; w.ready() {
 				t.Error("an empty batch is ready")
 			}
 		})
@@ -230,7 +231,7 @@ func TestBatchesWithRecordsAreLive(t *testing.T) {
 	t.Parallel()
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	w := &worker{
-		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, recentLoad: newLoad(), live: &backfill.Live{}, mapper: registry.NewMapper(), current: newBatch(), spare: newBatch(),
+		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, recentLoad: newLoad(), live: &backfill.Live{}, mapper: registry.NewMapper(), current: newBatch(), other: newBatch(),
 		mapping: mapping{from: &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}},
 		applier: &applier{todo: make(chan *workerBatch, 1)},
 	}

@@ -2,8 +2,8 @@
 // pruned and expires by the newest record applied, and of a log only the newest values are kept. So an event that is written with
 // its features would lack state if the partitions of other topics, or other partitions of its own, were days ahead.
 //
-// It bounds what is taken into batches, not what is applied: a batch of a sparse log may hold days, and partitions of different
-// workers are apart by what their batches hold.
+// A partition is where its first record is that is not applied. So no record is taken into a batch that is much newer than one that
+// another batch still has, however much time the batches of a sparse log hold.
 package align
 
 import (
@@ -37,7 +37,7 @@ type Alignment struct {
 
 // place is how far a partition has come.
 type place struct {
-	at       int64 // the timestamp, in ms, of its last record, or of the one that waits; state.MinTime while it is unknown
+	at       int64 // see Report
 	since    time.Time
 	waits    bool
 	read     bool // it was reported, which only begins once the store and the brokers say where
@@ -84,9 +84,9 @@ func (a *Alignment) forgetOthers() {
 // Report is where a partition is.
 type Report struct {
 	state.Partition
-	At       int64 // the timestamp, in ms, of its last record, or of the one that waits; state.MinTime if it is unknown
-	Waits    bool  // the next record is beyond the limit
-	CaughtUp bool  // it has no next record
+	At       int64 // the timestamp, in ms, of the first record that is not applied, or of the last one that is; state.MinTime if both are unknown
+	Waits    bool  // all that was read is applied, and the next record is beyond the limit
+	CaughtUp bool  // all records are applied
 }
 
 // Report takes reports of partitions.
