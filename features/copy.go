@@ -26,8 +26,8 @@ func (m *Mapper) readCopy(rec *record.Record) (foreign bool, err error) {
 	return false, err
 }
 
-// takes reports whether the record counts in a series.
-func (m *Mapper) takes(series string) bool { return m.copy == nil || m.copy.Has(series) }
+// counts reports whether the record counts in a series.
+func (m *Mapper) counts(series string) bool { return m.copy == nil || m.copy.Has(series) }
 
 // isFirst reports whether a copy, if it can be used, is the first record of its event that can be. Whether an event is
 // from the future depends on the timestamp of its record, which a replay may change: then not even a fill that reads the

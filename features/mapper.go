@@ -274,7 +274,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 		begun := false
 		for j := range entity.series {
 			s := &entity.series[j]
-			if !m.takes(s.ID) {
+			if !m.counts(s.ID) {
 				continue
 			}
 			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] || !s.cut.Logged(e.Time, at) {
@@ -299,7 +299,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 			b.Add(mutation)
 		}
 		switch {
-		case entity.log == nil || !m.takes(entity.log.series.ID) || !entity.log.cut.Logged(e.Time, at) || !m.recordOf(entity.log, e, p):
+		case entity.log == nil || !m.counts(entity.log.series.ID) || !entity.log.cut.Logged(e.Time, at) || !m.recordOf(entity.log, e, p):
 		case entity.log.series.Late(e.Time, e.Now):
 			late = true
 		default:

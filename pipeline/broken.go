@@ -50,12 +50,12 @@ func (*brokenBatchError) StopReason() string { return "broken_batch" }
 
 func (e *brokenBatchError) Unwrap() error { return e.CorruptError }
 
-// meetBroken handles a batch that the current partition cannot get past: it sets the batch aside, or stops the
+// handleBroken handles a batch that the current partition cannot get past: it sets the batch aside, or stops the
 // partition and tries again.
-func (w *worker) meetBroken(err error) {
+func (w *worker) handleBroken(err error) {
 	p, e := w.from, err.(*fetch.CorruptError) //nolint:errorlint // Decoder.Next returns no other
 	if e.Offset < p.position {
-		w.passUnread(e)
+		w.skipUnread(e)
 		return
 	}
 	if p.broken.offset != e.Offset {
@@ -92,11 +92,11 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 	w.metrics.broken.WithLabelValues(p.Topic, brokenSetAside).Inc()
 	w.log.Error("a batch cannot be decoded and is set aside", "topic", p.Topic, "partition", p.ID,
 		"first", e.Offset, "last", lastOf(e), "error", e.Reason)
-	w.passBroken(p)
+	w.clearBroken(p)
 }
 
-// passBroken records that a partition has got past the batch that had stopped it.
-func (w *worker) passBroken(p *assignedPartition) {
+// clearBroken records that a partition has got past the batch that had stopped it.
+func (w *worker) clearBroken(p *assignedPartition) {
 	if p.broken.met() && p.position > p.broken.offset {
 		p.broken = broken{}
 		w.report(p, nil)

@@ -93,9 +93,9 @@ func (w *worker) leaveMemory(p *assignedPartition) {
 	}
 }
 
-// passUnread goes on after a batch before the position of the current partition that cannot be decoded. What is in it
+// skipUnread goes on after a batch before the position of the current partition that cannot be decoded. What is in it
 // cannot be repeated.
-func (w *worker) passUnread(e *fetch.CorruptError) {
+func (w *worker) skipUnread(e *fetch.CorruptError) {
 	p := w.from
 	if p.unread.offset != e.Offset {
 		p.unread = broken{offset: e.Offset}
@@ -115,9 +115,9 @@ func (w *worker) passUnread(e *fetch.CorruptError) {
 	w.poller.Seek(p.Topic, p.ID, to)
 }
 
-// tellCut counts the events that the current partition no longer remembers although they could be repeated, and logs the
+// reportCut counts the events that the current partition no longer remembers although they could be repeated, and logs the
 // first ones.
-func (w *worker) tellCut() {
+func (w *worker) reportCut() {
 	p := w.from
 	if p.earlier == nil || p.earlier.Cut == p.cut {
 		return

@@ -42,14 +42,14 @@ type backlog struct {
 	readAt time.Time     // when the partition is read again from there, at the earliest
 	waits  retry.Backoff // before that
 	before int64         // what from was when shards began to lag the last time
-	// inVain is the wait before a partition is read again for shards that take nothing although their server answers: their
+	// fruitless is the wait before a partition is read again for shards that take nothing although their server answers: their
 	// slot has stopped in the middle of its move, or the master has too much to do. Until the partition is back where it was,
 	// the other shards get nothing new, and the longer the lag, the longer that takes. So the wait grows as the lag does.
-	inVain retry.Backoff
+	fruitless retry.Backoff
 }
 
 // noBacklog is that of a partition whose shards do not lag.
-var noBacklog = backlog{from: unknown, before: unknown, inVain: retry.Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Minute}}
+var noBacklog = backlog{from: unknown, before: unknown, fruitless: retry.Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Minute}}
 
 // noteLag records which shards of a partition lag after a batch.
 func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.PartitionRange) {
@@ -72,7 +72,7 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 		if p.phase == catchingUp && r.To > l.to && w.move(p, reading) {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
 			l.waits.Reset()
-			l.inVain.Reset()
+			l.fruitless.Reset()
 		}
 		return
 	case !lagged && !w.move(p, lagging):
@@ -82,11 +82,11 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 		p.confirm() // the next batch may be under way when it is abandoned
 	}
 	l.to = r.To
-	w.tellLag(p, cmp.Or(w.unavailable(ctx, p), errNotApplied), !lagged)
+	w.reportLagging(p, cmp.Or(w.unavailable(ctx, p), errNotApplied), !lagged)
 }
 
-// tellLag says in health, and in the log if it is new, that shards of a partition lag.
-func (w *worker) tellLag(p *assignedPartition, why error, isNew bool) {
+// reportLagging says in health, and in the log if it is new, that shards of a partition lag.
+func (w *worker) reportLagging(p *assignedPartition, why error, isNew bool) {
 	err := lags(len(p.backlog.shards), p.backlog.from, why)
 	if isNew {
 		w.log.Warn("a server of the store does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
@@ -98,9 +98,9 @@ func (w *worker) tellLag(p *assignedPartition, why error, isNew bool) {
 func (l *backlog) untilCatchUp() time.Duration {
 	wait := l.waits.Next()
 	if l.from > l.before {
-		l.inVain.Reset()
+		l.fruitless.Reset()
 	} else {
-		wait = max(wait, l.inVain.Next())
+		wait = max(wait, l.fruitless.Next())
 	}
 	l.before = l.from
 	return wait
@@ -115,7 +115,7 @@ func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
 		}
 	}
 	p.backlog.readAt = time.Now().Add(p.backlog.waits.Next())
-	w.tellLag(p, why, true)
+	w.reportLagging(p, why, true)
 }
 
 // unavailable returns why a lagging shard cannot be reached yet, or nil if all can be reached.

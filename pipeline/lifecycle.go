@@ -75,8 +75,8 @@ func (w *worker) find(ctx context.Context, partitions []*assignedPartition) {
 	})
 }
 
-// goOn reads partitions from the store's progress. A partition that cannot continue is stopped.
-func (w *worker) goOn(ctx context.Context, r resumed) {
+// recovered reads partitions from the store's progress. A partition that cannot continue is stopped.
+func (w *worker) recovered(ctx context.Context, r resumed) {
 	for i, p := range r.partitions {
 		if p.phase != resuming || p.lease.number != r.leases[i] {
 			continue // it is leaving or was released meanwhile
@@ -118,7 +118,7 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 	for _, at := range p.lease.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
-	w.passBroken(p)      // it may have been placed after the batch
+	w.clearBroken(p)     // it may have been placed after the batch
 	if !p.broken.met() { // else it is still stopped
 		w.report(p, nil)
 	}

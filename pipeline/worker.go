@@ -113,7 +113,7 @@ func (w *worker) run(ctx context.Context) error {
 		case c := <-w.changes:
 			w.change(ctx, c)
 		case found := <-w.resumed:
-			w.goOn(ctx, found)
+			w.recovered(ctx, found)
 		case <-commits.C:
 			w.due = len(w.partitions) > 0
 		case <-looks.C:
@@ -199,7 +199,7 @@ func (w *worker) mapFetched() {
 		}
 		w.again = false
 		if err != nil {
-			w.meetBroken(err)
+			w.handleBroken(err)
 			return
 		}
 		if !ok && w.decoder.NextOffset() < w.from.position {
@@ -209,9 +209,9 @@ func (w *worker) mapFetched() {
 		}
 		if !ok {
 			w.from.remembers = true
-			w.tellCut()
+			w.reportCut()
 			w.from.position = w.decoder.NextOffset()
-			w.passBroken(w.from)
+			w.clearBroken(w.from)
 			w.metrics.absent.WithLabelValues(w.from.Topic).Add(float64(w.decoder.Absent()))
 			w.current.extend(w.from)
 			w.fetched.Release()

@@ -337,7 +337,7 @@ func TestEarlierLeasesAreIgnored(t *testing.T) {
 	found := resumed{[]*assignedPartition{p}, []int{p.lease.number}, []recovery.Resumption{{Err: errors.New("no leader")}}}
 	w.move(p, resuming)
 	number := p.lease.number
-	w.goOn(t.Context(), found)
+	w.recovered(t.Context(), found)
 	w.complete(t.Context(), under)
 	if p.lease.number != number || p.applied != 5 || p.phase != resuming || w.health.err() != nil {
 		t.Errorf("the partition is %+v, health %v; want it as it was", p, w.health.err())

@@ -111,8 +111,8 @@ func (e *entities) findRepeated() {
 	}
 }
 
-// tellApart makes each entity one of its own, also those with the same texts.
-func (e *entities) tellApart() {
+// distinguish makes each entity one of its own, also those with the same texts.
+func (e *entities) distinguish() {
 	for i := range e.first {
 		e.first[i] = i
 	}

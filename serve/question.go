@@ -118,7 +118,7 @@ func (q *asked) understand(r *request, limits Limits) error {
 		return err
 	}
 	if q.columns.events != nil {
-		q.entities.tellApart()
+		q.entities.distinguish()
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ their state has counted.`,
 				if err != nil || !placed {
 					return err
 				}
-				return tellReplicas(cmd, state)
+				return printReplicas(cmd, state)
 			})
 		},
 	}
@@ -188,9 +188,9 @@ func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, 
 // replicasWithin is how long replicas may take to receive a placement.
 const replicasWithin = 3 * time.Second
 
-// tellReplicas returns an error if a replica lacks the placement. Processors need no such check,
+// printReplicas returns an error if a replica lacks the placement. Processors need no such check,
 // because they write again after a failover; an operator's placement would be lost.
-func tellReplicas(cmd *cobra.Command, s connect.Store) error {
+func printReplicas(cmd *cobra.Command, s connect.Store) error {
 	found, err := s.AwaitReplicas(cmd.Context(), replicasWithin)
 	if err != nil {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "it is unknown whether %s' replicas have it: %v\n", s.Name(), err)

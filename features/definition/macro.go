@@ -309,7 +309,7 @@ func (c *call) replace(by func(name string) (word, bool)) call {
 	}
 	for _, o := range c.options {
 		if !isProse(o.name.text) {
-			o.value = o.value.replace(by, takesExpression(o.name.text))
+			o.value = o.value.replace(by, acceptsExpression(o.name.text))
 		}
 		r.options = append(r.options, o)
 	}
@@ -319,8 +319,8 @@ func (c *call) replace(by func(name string) (word, bool)) call {
 // isProse reports whether an option's value is text for readers only.
 func isProse(option string) bool { return option == "description" || option == "owner" }
 
-// takesExpression reports whether an option's value is an expression.
-func takesExpression(option string) bool {
+// acceptsExpression reports whether an option's value is an expression.
+func acceptsExpression(option string) bool {
 	return option == "where" || option == "expr" || slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool {
 		return slices.ContainsFunc(k.Spec().Parameters, func(p aggregate.Parameter) bool {
 			return p.Name == option && p.Type == aggregate.Condition

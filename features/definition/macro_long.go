@@ -45,7 +45,7 @@ func (x *expansion) fill(body node, by func(name string) (word, bool)) *yaml.Nod
 		key := body.child(body.Content[i])
 		value := body.child(body.Content[i+1])
 		if !isProse(key.Value) {
-			value.Node = x.replace(value, by, takesExpression(key.Value), maxBodyDepth)
+			value.Node = x.replace(value, by, acceptsExpression(key.Value), maxBodyDepth)
 		}
 		filled.Content = append(filled.Content, key.Node, value.Node)
 	}

@@ -279,7 +279,7 @@ func (m *meanings) of(name string) []string {
 		case len(f.Parts()) > 0 || !m.streamChanged(f.Stream.Name):
 		case b.Definition == a.Definition && readOtherwise(b, a): // else the definition may be the reason
 			changes = append(changes, "the events of stream "+f.Stream.Name+" are read in another way")
-		case m.takesOthers(f.Stream):
+		case m.refusesOthers(f.Stream):
 			changes = append(changes, "other records of stream "+f.Stream.Name+" become dead letters")
 		}
 	}
@@ -313,9 +313,9 @@ func readOtherwise(b, a *features.Feature) bool {
 	})
 }
 
-// takesOthers reports whether other records become dead letters than before by the definition of the stream: those that
+// refusesOthers reports whether other records become dead letters than before by the definition of the stream: those that
 // lack a field, or that are from the future, or whose values only some fields take. State has all the events that there were.
-func (m *meanings) takesOthers(after *record.Stream) bool {
+func (m *meanings) refusesOthers(after *record.Stream) bool {
 	before, _ := m.before.Stream(after.Name)
 	return before.MaxFuture != after.MaxFuture || before.Timestamp.Form.Lenient != after.Timestamp.Form.Lenient ||
 		!slices.Equal(refusing(before), refusing(after))

@@ -35,8 +35,8 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// takes reports whether the filter selects a letter.
-func (f *Filter) takes(l *Letter) bool {
+// matches reports whether the filter selects a letter.
+func (f *Filter) matches(l *Letter) bool {
 	return among(f.Reasons, l.Reason) && among(f.Streams, l.Stream) && among(f.Topics, l.Source.Topic) &&
 		(f.Since.IsZero() || l.SetAside >= f.Since.UnixMilli()) &&
 		(f.Until.IsZero() || l.SetAside < f.Until.UnixMilli()) &&

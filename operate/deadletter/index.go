@@ -63,7 +63,7 @@ func (x *index) add(at RecordID, rec *record.Record, filter *Filter, whole bool)
 		if letter.Sealed {
 			x.copies[letter.event()] = append(x.copies[letter.event()], at)
 		}
-		if filter.takes(letter) {
+		if filter.matches(letter) {
 			x.letters = append(x.letters, letter)
 			if whole {
 				letter.fill(rec, others)

@@ -176,7 +176,7 @@ func TestFilter(t *testing.T) {
 	} {
 		got := ""
 		for i, l := range letters {
-			if c.filter.takes(l) {
+			if c.filter.matches(l) {
 				got += string(rune('0' + i))
 			}
 		}

@@ -58,7 +58,7 @@ func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	r.batch, r.spare = r.spare, nil
 	go func() {
 		b.took, b.written = 0, false
-		if r.tell(ctx, b) {
+		if r.writeSkipped(ctx, b) {
 			b.took, b.written = write(ctx, r.writer, &b.Batch, r.report.trouble)
 		}
 		r.wrote <- b

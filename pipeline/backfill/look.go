@@ -191,7 +191,7 @@ func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling, f
 		if isBroken {
 			broken[id.Topic]++
 			p.Broken = append(p.Broken, id)
-			r.tellBroken(id)
+			r.reportBroken(id)
 			continue
 		}
 		left[id.Topic] += most
@@ -204,8 +204,8 @@ func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling, f
 	return p
 }
 
-// tellBroken logs once that a partition can never be complete.
-func (r *runner) tellBroken(p state.Partition) {
+// reportBroken logs once that a partition can never be complete.
+func (r *runner) reportBroken(p state.Partition) {
 	if !r.logged[p] {
 		r.logged[p] = true
 		r.log.Warn("the backfill of a partition is given up: other definitions fed some of its features meanwhile, or the log was truncated or is another; "+

@@ -38,9 +38,9 @@ func (b *batch) skip(p state.Partition, offset int64) {
 	b.skipped[p] = append(b.skipped[p], offset)
 }
 
-// tell writes what the batch skips, before any position passes it. It waits while Kafka is unavailable, and returns
+// writeSkipped writes what the batch skips, before any position passes it. It waits while Kafka is unavailable, and returns
 // whether all was written before the context ended.
-func (r *runner) tell(ctx context.Context, b *batch) bool {
+func (r *runner) writeSkipped(ctx context.Context, b *batch) bool {
 	series := slices.Compact(slices.Sorted(slices.Values(r.fill.Series())))
 	var messages []kafka.Message
 	for p, offsets := range b.skipped {

@@ -41,7 +41,7 @@ type Enricher struct {
 	past  *store.Histories
 	known known     // from the last history of the batch
 	asked time.Time // before the state was last read
-	young bool      // something was filled since
+	stale bool      // something was filled since
 
 	due     []*Event // of the batch, those to be written
 	written writtenEvents
@@ -121,13 +121,13 @@ func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 		if state, err = e.read(ctx, b); err != nil || len(e.due) == 0 {
 			return err
 		}
-		young := e.young
+		before := e.stale
 		if err := e.look(ctx); err != nil {
 			return err
 		}
-		again = e.young && !young // what was filled is in the state read now
+		again = e.stale && !before // what was filled is in the state read now
 	}
-	e.young = false
+	e.stale = false
 	failures := map[int]error{}
 	adding := adding{store: e.store, batch: b, state: state}
 	for _, n := range e.due {
@@ -206,7 +206,7 @@ func (e *Enricher) look(ctx context.Context) error {
 		return err
 	}
 	usable := e.past.At(history, e.asked)
-	e.young = usable != history
+	e.stale = usable != history
 	e.known.look(usable, e.past.Now())
 	return nil
 }

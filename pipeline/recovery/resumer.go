@@ -272,11 +272,11 @@ func (r *Resumer) early(read func() (*state.History, error), topic string, owned
 	if err != nil {
 		return 0, err
 	}
-	young := slices.ContainsFunc(history.PlanEpochs, func(e state.PlanEpoch) bool { return e.Topic == topic && e.Version == state.Gap })
+	outdated := slices.ContainsFunc(history.PlanEpochs, func(e state.PlanEpoch) bool { return e.Topic == topic && e.Version == state.Gap })
 	for _, plan := range history.Plans {
-		young = young || !r.Plan.Covers(plan)
+		outdated = outdated || !r.Plan.Covers(plan)
 	}
-	if !young {
+	if !outdated {
 		return 0, nil
 	}
 	return r.Rules.GracePeriod - owned, nil

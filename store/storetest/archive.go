@@ -115,7 +115,7 @@ func testArchive(t *testing.T, open func() store.Store) {
 		f.expectSinceOver(archived, 50*day)
 		f.applyRows(fill, archives[0], f.rows(fill, archives...)[0], 0, 10*devices, archived)
 		f.expectCount(archived, 10*devices)
-		f.goOn(40)
+		f.applyLive(40)
 		f.expectCount(archived, 10*devices+10)
 	})
 	t.Run("more files", func(t *testing.T) {

@@ -26,7 +26,7 @@ func testAway(t *testing.T, open func(shards int) Timed) {
 			fill := f.fill(added)
 			s.Pass(48 * time.Hour) // with it
 			f.take("v1", events)
-			f.goOn(test.to)
+			f.applyLive(test.to)
 			s.Pass(test.away / 2)
 			f.take("v3", events, more)
 			s.Pass(test.away / 2)

@@ -48,7 +48,7 @@ type filling struct {
 func newFilling(t *testing.T, s store.Store) *filling {
 	f := &filling{T: t, store: s, writer: s.NewWriter()}
 	f.take("v1", events)
-	f.goOn(30)
+	f.applyLive(30)
 	return f
 }
 
@@ -88,8 +88,8 @@ func (f *filling) batch(under state.Partition, progress []state.Position, from, 
 	return b
 }
 
-// goOn applies live records up to an offset.
-func (f *filling) goOn(to int64) {
+// applyLive applies live records up to an offset.
+func (f *filling) applyLive(to int64) {
 	f.Helper()
 	b := f.batch(f.at, f.live, f.live[0].Offset, to, f.keeps...)
 	b.Now = 100*day + to
@@ -226,7 +226,7 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("once, while events flow", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)
-		f.goOn(40)
+		f.applyLive(40)
 		fill := f.fill(added)
 		if want := map[string][]string{transactions.Topic: {"added.x"}}; !cmp.Equal(fill.Columns, want) {
 			t.Errorf("the fill has the columns %v, want %v", fill.Columns, want)
@@ -246,7 +246,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.expectCount(added, 10+15)
 		f.expectLeft(fill, state.OffsetRange{From: 20, To: 30})
 		f.expectSince(added, 100*day+31)
-		f.goOn(50)
+		f.applyLive(50)
 		f.apply(fill, 20, 30, added)
 		f.expectLeft(fill)
 		f.expectCount(added, 20+25)
@@ -267,12 +267,12 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.start(fill, 0, 7)
 		f.apply(fill, 0, 30, added)
 		f.expectSince(added, 7)
-		f.goOn(40)
+		f.applyLive(40)
 		f.take("v1", events)
-		f.goOn(60)
+		f.applyLive(60)
 		f.take("v2", events, added)
 		f.expectSince(added, 100*day+61)
-		f.goOn(70)
+		f.applyLive(70)
 		f.expectLeft(fill, state.OffsetRange{From: 40, To: 60})
 		f.apply(fill, 40, 60, added)
 		f.expectCount(added, 70)
@@ -285,9 +285,9 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("another plan that has it", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)
-		f.goOn(40)
+		f.applyLive(40)
 		f.take("v3", events, added, more)
-		f.goOn(50)
+		f.applyLive(50)
 		first, second := f.fill(added), f.fill(more)
 		f.expectLeft(first, state.OffsetRange{To: 30})
 		f.expectLeft(second, state.OffsetRange{To: 40})
@@ -320,12 +320,12 @@ func testFill(t *testing.T, open func() store.Store) {
 		}
 		part := f.partOf(fill)
 		f.expectLeft(part, state.OffsetRange{From: 10, To: 30})
-		f.goOn(40)
+		f.applyLive(40)
 		f.apply(part, 10, 20, added)
 		f.take("v2", events, added, more)
-		f.goOn(50)
+		f.applyLive(50)
 		f.take("v1", events)
-		f.goOn(60)
+		f.applyLive(60)
 		f.take("v2", events, added, more)
 		f.expectLeft(part, state.OffsetRange{From: 20, To: 30}, state.OffsetRange{From: 50, To: 60})
 		f.apply(part, 20, 30, added)

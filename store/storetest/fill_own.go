@@ -22,13 +22,13 @@ func testFillOwn(t *testing.T, open func() store.Store) {
 	}
 	t.Run("of records", func(t *testing.T) {
 		f, fill := begin(t)
-		f.goOn(30)
+		f.applyLive(30)
 		f.take("v1", events)
-		f.goOn(50)
+		f.applyLive(50)
 		f.take("v2", events, added)
 		f.expectLeft(fill, state.OffsetRange{From: 30, To: 50})
 		f.expectSince(added, 100*day+51)
-		f.goOn(60)
+		f.applyLive(60)
 		f.apply(fill, 30, 50, added)
 		f.expectLeft(fill)
 		f.expectCount(added, 60)
@@ -37,7 +37,7 @@ func testFillOwn(t *testing.T, open func() store.Store) {
 	t.Run("from the first record on", func(t *testing.T) {
 		f, fill := begin(t)
 		f.take("v1", events)
-		f.goOn(20)
+		f.applyLive(20)
 		f.take("v2", events, added)
 		f.apply(fill, 0, 20, added)
 		f.expectLeft(fill)
@@ -47,10 +47,10 @@ func testFillOwn(t *testing.T, open func() store.Store) {
 		const ahead = 20
 		low, high := ^state.SliceSet(1<<ahead-1), state.SliceSet(1<<ahead-1) // see testSlices
 		f, fill := begin(t)
-		f.goOn(30)
+		f.applyLive(30)
 		f.skipAhead(40, ahead)
 		f.take("v1", events)
-		f.goOn(50)
+		f.applyLive(50)
 		f.take("v2", events, added)
 		f.expectLeft(fill, state.OffsetRange{From: 40, To: 50, Without: low}, state.OffsetRange{From: 30, To: 50, Without: high})
 		f.applyWithout(fill, 30, 40, high, added)

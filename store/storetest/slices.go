@@ -18,7 +18,7 @@ func testSlices(t *testing.T, open func() store.Store) {
 		f := begin(t)
 		f.skipAhead(40, ahead)
 		for _, to := range []int64{33, 39, 60} {
-			f.goOn(to)
+			f.applyLive(to)
 			f.expectCount(events, 30+count(30, to, high)+count(40, to, low))
 		}
 		for shard, at := range f.live {
@@ -33,12 +33,12 @@ func testSlices(t *testing.T, open func() store.Store) {
 		f.take("v2", events, added)
 		fill := f.fill(added)
 		f.expectLeft(fill, state.OffsetRange{To: 40, Without: low}, state.OffsetRange{To: 30, Without: high})
-		f.goOn(35)
+		f.applyLive(35)
 		f.start(fill, 0, 7)
 		f.apply(fill, 0, 30, added)
 		f.expectLeft(fill, state.OffsetRange{From: 30, To: 40, Without: low})
 		f.expectSince(added, 100*day+31)
-		f.goOn(50)
+		f.applyLive(50)
 		f.applyWithout(fill, 30, 40, low, added)
 		f.expectLeft(fill)
 		f.expectCount(added, 50)
@@ -50,18 +50,18 @@ func testSlices(t *testing.T, open func() store.Store) {
 		fill := f.fill(added)
 		f.start(fill, 0, 7)
 		f.apply(fill, 0, 30, added)
-		f.goOn(40)
+		f.applyLive(40)
 		f.skipAhead(50, ahead)
 		f.take("v1", events)
-		f.goOn(45) // less far than the slices ahead
+		f.applyLive(45) // less far than the slices ahead
 		f.take("v2", events, added)
 		f.expectLeft(fill, state.OffsetRange{From: 40, To: 45, Without: high})
 		f.take("v1", events)
-		f.goOn(60)
+		f.applyLive(60)
 		f.take("v2", events, added)
 		f.expectLeft(fill, state.OffsetRange{From: 40, To: 45, Without: high},
 			state.OffsetRange{From: 50, To: 60, Without: low}, state.OffsetRange{From: 45, To: 60, Without: high})
-		f.goOn(70)
+		f.applyLive(70)
 		f.applyWithout(fill, 40, 50, high, added)
 		f.apply(fill, 50, 60, added)
 		f.expectLeft(fill)
@@ -83,7 +83,7 @@ func testSlices(t *testing.T, open func() store.Store) {
 		f.take("v2", events, added) // at once
 		f.expectLeft(fill)
 		f.take("v1", events)
-		f.goOn(60) // of the slices that were behind, more is to be filled than what comes after the fill's position
+		f.applyLive(60) // of the slices that were behind, more is to be filled than what comes after the fill's position
 		f.take("v2", events, added)
 		f.expectGivenUp(fill)
 	})
@@ -97,7 +97,7 @@ func testSlices(t *testing.T, open func() store.Store) {
 		if filling := f.look(fill)[0]; !filling.Broken {
 			t.Errorf("a fill continues although slices have gone back: %+v", filling)
 		}
-		f.goOn(50)
+		f.applyLive(50)
 		f.expectCount(events, 30+count(30, 50, high)+count(35, 50, low))
 	})
 	for name, filled := range map[string]bool{"a fill that is done outlives that": true, "a fill that lacks some slices does not": false} {

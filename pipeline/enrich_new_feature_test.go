@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-const youngDefinitions = `
+const newFeatureDefinitions = `
 streams:
   payment:
     topic: payments
@@ -46,7 +46,7 @@ func (s countsHistories) History(ctx context.Context) (*state.History, error) {
 // them. The history is not read for each event.
 func TestEnrichWithYoungFeatures(t *testing.T) {
 	t.Parallel()
-	b := newBenchOf(t, youngDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
+	b := newBenchOf(t, newFeatureDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 	reads := new(atomic.Int64)
 	b.config.Store = countsHistories{b.store, reads}
 	b.config.MaxEvents = 1
@@ -62,7 +62,7 @@ func TestEnrichWithYoungFeatures(t *testing.T) {
 	if err := b.stop(); err != nil {
 		t.Fatal(err)
 	}
-	grown := strings.Replace(youngDefinitions, "services:", `  young: COUNT(5s, payment, user, tile=1s)
+	grown := strings.Replace(newFeatureDefinitions, "services:", `  young: COUNT(5s, payment, user, tile=1s)
   both: {expr: young + old}
   listed: COUNT(1d, payment, SET(5s, payment, user, shop, tile=1s))
 services:`, 1)
@@ -118,7 +118,7 @@ func statuses(event string) string {
 // plan remains the same.
 func TestEnrichWhileNarrowerTilesAreFilled(t *testing.T) {
 	t.Parallel()
-	days := strings.Replace(strings.Replace(youngDefinitions, "old: COUNT(1d, payment, user)", "days: COUNT(7d, payment, user, tile=1d)", 1), "[old]", "[days]", 1)
+	days := strings.Replace(strings.Replace(newFeatureDefinitions, "old: COUNT(1d, payment, user)", "days: COUNT(7d, payment, user, tile=1d)", 1), "[old]", "[days]", 1)
 	b := newBenchOf(t, days, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 	b.config.BindInterval, b.config.Backfill, b.config.BackfillRate = 20*time.Millisecond, true, 1
 	const day = 24 * 60 * 60 * 1000
