@@ -135,7 +135,7 @@ func (w *worker) reportReached() {
 			continue
 		}
 		n, known := left[id]
-		r := align.Report{Partition: id, At: p.reached}
+		r := align.Report{Partition: id, At: p.reached, Applied: p.applied}
 		switch at, ok := unapplied[p]; {
 		case ok:
 			r.At = max(r.At, at)

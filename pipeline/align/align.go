@@ -38,6 +38,7 @@ type Alignment struct {
 // place is how far a partition has come.
 type place struct {
 	at       int64 // see Report
+	applied  int64 // see Report
 	since    time.Time
 	waits    bool
 	read     bool // it was reported, which only begins once the store and the brokers say where
@@ -85,6 +86,7 @@ func (a *Alignment) forgetOthers() {
 type Report struct {
 	state.Partition
 	At       int64 // the timestamp, in ms, of the first record that is not applied, or of the last one that is; state.MinTime if both are unknown
+	Applied  int64 // the offset up to which it is applied
 	Waits    bool  // all that was read is applied, and the next record is beyond the limit
 	CaughtUp bool  // all records are applied
 }
@@ -99,11 +101,13 @@ func (a *Alignment) Report(reports []Report) {
 		if p == nil {
 			continue
 		}
-		if p.at != r.At || r.Waits || !p.read {
-			p.at, p.since = r.At, now
+		if p.applied != r.Applied || r.Waits || !p.read {
+			p.since = now
 		}
-		p.waits, p.read = r.Waits, true
-		p.caughtUp = r.CaughtUp || !r.Waits && r.At > now.Add(-maxApart).UnixMilli()
+		// While it is where it had caught up, what was fetched since may be of the present.
+		stays := p.caughtUp && p.at == r.At && p.applied == r.Applied
+		p.caughtUp = r.CaughtUp || !r.Waits && (stays || r.At > now.Add(-maxApart).UnixMilli())
+		p.at, p.applied, p.waits, p.read = r.At, r.Applied, r.Waits, true
 	}
 	a.decide()
 }
@@ -188,9 +192,9 @@ func (a *Alignment) least() int64 {
 		if p.caughtUp {
 			continue
 		}
-		all, waits = min(all, p.at), waits || p.waits
-		if p.waits || now.Sub(p.since) < a.patience {
-			patient = min(patient, p.at)
+		all = min(all, p.at)
+		if now.Sub(p.since) < a.patience { // also while it waits: it says so again and again, unless it is stopped
+			patient, waits = min(patient, p.at), waits || p.waits
 		}
 	}
 	if waits {
@@ -215,11 +219,11 @@ func (a *Alignment) decide() {
 	}
 	limit := int64(math.MaxInt64)
 	switch least = min(least, a.others); {
-	case a.caughtUp || least == state.MaxTime:
+	case a.caughtUp:
 	case least == state.MinTime:
 		limit = state.MinTime
 	default:
-		limit = least + maxApart.Milliseconds()
+		limit = min(least, state.MaxTime-maxApart.Milliseconds()) + maxApart.Milliseconds()
 	}
 	if limit > a.limit.Swap(limit) {
 		for c := range a.watchers {

@@ -106,6 +106,8 @@ func TestStuck(t *testing.T) {
 	a.report(1, Report{At: 7000, Waits: true})
 	a.expect("too long", 7000+apart)
 	a.report(0, Report{At: 2000})
+	a.expect("it reads what is not applied", 7000+apart)
+	a.report(0, Report{At: 2000, Applied: 1})
 	a.expect("it gets on", 2000+apart)
 	a.Leave([]state.Partition{{Topic: "t", ID: 0}})
 	a.expect("it leaves, and another process may have it", state.MinTime)
@@ -126,6 +128,44 @@ func TestStuck(t *testing.T) {
 	}
 	a.report(2, Report{At: 8001, Waits: true})
 	a.expect("one does, and waits", 8001+apart)
+}
+
+// A partition that had to wait and then stops is not waited for, either: it does not say any more that it waits.
+func TestStopsWhileItWaits(t *testing.T) {
+	a := newAligned(t, 2)
+	a.report(0, Report{At: 1000 + apart, Waits: true})
+	a.clock = a.clock.Add(patience)
+	a.report(1, Report{At: 1001 + 2*apart, Waits: true})
+	a.expect("the other one goes on", 1001+3*apart)
+}
+
+// What comes to a partition that is at its end need not wait, also if all before it is old; but what it has missed must, once it is known.
+func TestAtTheEnd(t *testing.T) {
+	a := newAligned(t, 2)
+	id, now := state.Partition{Topic: "t"}, began.UnixMilli()
+	waits := func(what string, want bool) {
+		t.Helper()
+		if a.MustWait(id, now) != want {
+			t.Errorf("%s: a record of the present must wait is not %t", what, want)
+		}
+	}
+	a.report(1, Report{At: 1000, Waits: true})
+	a.report(0, Report{At: 2000, Applied: 5, CaughtUp: true})
+	waits("at its end", false)
+	a.report(0, Report{At: 2000, Applied: 5})
+	waits("something was fetched", false)
+	a.report(0, Report{At: 3000, Applied: 5})
+	waits("it is old", true)
+	a.report(0, Report{At: 3000, Applied: 5, CaughtUp: true})
+	a.report(0, Report{At: 3000, Applied: 2})
+	waits("the store went back", true)
+}
+
+// Records of any timestamp are read in the end.
+func TestGreatestTimestamp(t *testing.T) {
+	a := newAligned(t, 1)
+	a.report(0, Report{At: math.MaxInt64 - 1, Waits: true})
+	a.expect("the only partition", math.MaxInt64)
 }
 
 // While the store or the brokers are away, nothing is known of any partition, however long; once they are back, each has its time.
