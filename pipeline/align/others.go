@@ -2,6 +2,7 @@ package align
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -20,7 +21,8 @@ type Others struct {
 		Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
 	}
 
-	seen map[state.Partition]sighting
+	seen    map[state.Partition]sighting
+	missing time.Time // since when a topic is not known; zero if all are
 }
 
 // sighting is how far a partition was applied when that was last seen to move.
@@ -67,6 +69,8 @@ func (o *Others) Follow(ctx context.Context) {
 func (o *Others) Look(ctx context.Context) {
 	a := o.Alignment
 	number, moment, known, own := a.look()
+	present := a.now().Add(-maxApart).UnixMilli()
+	moment = min(moment, present) // whoever has reached the present has caught up
 	others, err := o.partitions(ctx, own)
 	switch {
 	case err != nil:
@@ -74,10 +78,13 @@ func (o *Others) Look(ctx context.Context) {
 		a.reach(number, state.MaxTime)
 	case !known:
 	default:
-		if reached, ok := o.reached(ctx, others, moment); ok {
-			a.reach(number, reached)
-		} else {
+		switch reached, ok := o.reached(ctx, others, moment); {
+		case !ok:
 			a.stay(moment)
+		case reached >= present:
+			a.reach(number, state.MaxTime)
+		default:
+			a.reach(number, reached)
 		}
 	}
 }
@@ -92,10 +99,17 @@ func (o *Others) partitions(ctx context.Context, own func(state.Partition) bool)
 	if err != nil {
 		return nil, err
 	}
+	now := o.Alignment.now()
+	switch lacks := slices.IndexFunc(logs, func(l fetch.Log) bool { return l.Err != nil && l.Partitions == 0 }); {
+	case lacks < 0:
+		o.missing = time.Time{}
+	case o.missing.IsZero():
+		o.missing = now
+		fallthrough
+	case now.Sub(o.missing) < o.Alignment.patience: // it was just created, and may have partitions; if not, it was deleted
+		return nil, logs[lacks].Err
+	}
 	for i, p := range first {
-		if logs[i].Err != nil && logs[i].Partitions == 0 {
-			return nil, logs[i].Err // the topic was just created: it may have partitions
-		}
 		for ; int(p.ID) < logs[i].Partitions; p.ID++ {
 			if !own(p) {
 				list = append(list, p)
@@ -127,7 +141,7 @@ func (o *Others) reached(ctx context.Context, partitions []state.Partition, mome
 		o.seen[p] = is
 		at := max(is.offset, logs[i].Start)
 		switch {
-		case logs[i].Err == nil && next[i].Offset < 0 && at >= logs[i].Stable: // it has no record that is as new
+		case logs[i].Err == nil && at >= logs[i].Stable: // it has no more
 		case logs[i].Err == nil && next[i].Offset >= 0 && at >= next[i].Offset:
 			reached = min(reached, next[i].Timestamp)
 		case now.Sub(is.since) < o.Alignment.patience:

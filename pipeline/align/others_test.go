@@ -123,6 +123,39 @@ func TestOthers(t *testing.T) {
 	a.expect("nor will there be", 20*hour+apart)
 }
 
+// Others that are at the present are not waited for, though they never have all that is in their logs; a record may be of the future.
+func TestOthersOfThePresent(t *testing.T) {
+	now := began.UnixMilli()
+	c := &cluster{
+		records: map[int32][]int64{0: {now}, 1: {now - apart - 1, now - apart, now - 2000, now - 1000}},
+		applied: map[int32]int64{1: 0}, start: map[int32]int64{},
+	}
+	a := newAligned(t, 1)
+	a.others = state.MinTime
+	o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: c, Store: c}
+	a.report(0, Report{At: now + 48*apart, Waits: true})
+	o.Look(t.Context())
+	a.expect("half an hour ago", state.MinTime)
+	c.applied[1] = 1
+	o.Look(t.Context())
+	a.expect("the present", now+49*apart)
+}
+
+// A topic that stays unknown was deleted, and is not waited for.
+func TestDeletedTopic(t *testing.T) {
+	a := newAligned(t, 1)
+	a.others = state.MinTime
+	o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: &cluster{}, Store: &cluster{}}
+	a.report(0, Report{At: 1000, Waits: true})
+	o.Look(t.Context())
+	a.clock = a.clock.Add(patience - 1)
+	o.Look(t.Context())
+	a.expect("it may just have been created", state.MinTime)
+	a.clock = a.clock.Add(1)
+	o.Look(t.Context())
+	a.expect("it was not", 1000+apart)
+}
+
 // Others are looked at as soon as the own partitions are ahead of them, while these have not caught up.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
