@@ -107,8 +107,19 @@ func TestFilesOfOtherKinds(t *testing.T) {
 	for _, c := range []struct{ stream, name, content, want string }{
 		{"login", "a.ndjson", `{"topic":"logins","key":null,"value":{"at":1700000000000,"user":"u"},"extra":1}`,
 			noTime + ` (it is no envelope, because of its member "extra": an envelope has topic, key, value and perhaps timestamp, partition, offset and headers)`},
-		{"login", "a.ndjson", `{"topic":"logins","partition":0,"offset":7,"tstype":"create","ts":1700000000000,"key":null,"payload":"{\"at\":1700000000000}"}`,
-			noTime + ` (it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}')`},
+		{"login", "a.ndjson", `{"topic":"logins","partition":0,"offset":7,"tstype":"create","ts":1700000000000,"broker":1,"key":null,"payload":"{\"at\":1700000000000}","at":1700000000000}`,
+			`it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}'`},
+		{"login", "a.ndjson", `{"topic":"logins","offset":7,"ts":1700000000000,"payload":"{}"}`, noTime +
+			` (it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}')`},
+		{"login", "a.ndjson", `{"topic":"logins","value":{"at":1700000000000},"timestamp":"2023"}`, noTime + ` (it is no envelope, because its timestamp is no whole number)`},
+		{"login", "a.ndjson", "{\n  \"at\": 1700000000000\n}",
+			"stream login: malformed JSON at byte 1 of 1 (an object must be on one line: jq -c . makes such lines, of a list with jq -c '.[]')"},
+		{"login", "a.ndjson", "[\n  {\"at\": 1700000000000}\n]",
+			"stream login: malformed JSON at byte 1 of 1 (an object must be on one line: jq -c . makes such lines, of a list with jq -c '.[]')"},
+		{"login", "a.ndjson", `{"at":1700000000000}{"at":1700000000000}`,
+			"stream login: malformed JSON at byte 20 of 40 (the line continues after its first object: jq -c . makes lines of both)"},
+		{"login", "a.ndjson", "{\"at\":1700000000000}\r{\"at\":1700000000000}\r",
+			`stream login: malformed JSON at byte 21 of 41 (its lines end with carriage returns alone: convert them, for example with tr '\r' '\n')`},
 		{"", "a.ndjson", `{"topic":"logins","offset":7,"ts":1,"payload":null}`, `expected an envelope {"topic", "key", "value"}; for events without an envelope, name the stream: STREAM=FILE` +
 			` (it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}')`},
 		{"login", "a.ndjson", `{"topic":"logins","value":{"at":1700000000000}}` + "\n" + `{"topic":"logins","value":{"at":1700000000000},"more":1}`,
@@ -119,7 +130,7 @@ func TestFilesOfOtherKinds(t *testing.T) {
 			` (it is no envelope, because of its member "more": an envelope has topic, key, value and perhaps timestamp, partition, offset and headers)`},
 		{"pay", "a.ndjson", `{"topic":"payments","offset":7,"ts":1,"payload":"{}"}`, `none of its 1 events belongs to stream pay, which takes events with match kind == "pay"` +
 			` (it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}')`},
-		{"login", "a.csv", "at,user,ip,card\r1700000000000,u,1.1.1.1,1\r", `its lines end with carriage returns alone: convert them, for example with tr '\r' '\n'`},
+		{"login", "a.csv", "at,user,ip,card\r1700000000000,u,1.1.1.1,1\r1700000000000,u,1.1.1.1,1\r", `its lines end with carriage returns alone: convert them, for example with tr '\r' '\n'`},
 	} {
 		m := making{Registry: load(t, shop), inputs: []text{{c.stream, c.name, c.content}}, spine: "at,user\n1700000001000,u\n"}
 		m.names = []string{map[string]string{"": "logins", "login": "logins", "pay": "count"}[c.stream]}

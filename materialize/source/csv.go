@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -32,18 +33,20 @@ func NewCSV(file string, r io.Reader) (Table, error) {
 	for _, name := range header {
 		t.columns = append(t.columns, string(name))
 	}
-	if err := errors.Join(commas(t.columns), twice(t.columns)); err != nil {
+	if err := cmp.Or(commas(t.columns), twice(t.columns)); err != nil {
 		return nil, t.At(1, err)
 	}
 	t.cells = make([]Cell, len(t.columns))
 	return t, nil
 }
 
+const carriageReturns = `its lines end with carriage returns alone: convert them, for example with tr '\r' '\n'`
+
 // commas returns an error if the names of columns were separated by anything else, or their line not ended.
 func commas(columns []string) error {
 	for _, name := range columns {
 		if strings.Contains(name, "\r") {
-			return errors.New(`its lines end with carriage returns alone: convert them, for example with tr '\r' '\n'`)
+			return errors.New(carriageReturns)
 		}
 	}
 	if len(columns) == 1 && strings.ContainsAny(columns[0], ";\t|") {

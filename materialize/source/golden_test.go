@@ -275,6 +275,8 @@ func TestBadFiles(t *testing.T) {
 		{"in.csv", "", "FILE:1: the file is empty; its first line must name the columns"},
 		{"in.csv", "at;user\n1;a\n", `FILE:1: it has one column, "at;user": separate columns with commas`},
 		{"in.csv", "at\tuser\n1\ta\n", `FILE:1: it has one column, "at\tuser": separate columns with commas`},
+		{"in.csv", "\xff\xfea\x00,\x00b\x00\n\x00", "FILE:1: the text is in UTF-16: convert it, for example with iconv -f UTF-16 -t UTF-8"},
+		{"in.ndjson", "\xfe\xff\x00{\x00}\x00\n", "FILE:1: the text is in UTF-16: convert it, for example with iconv -f UTF-16 -t UTF-8"},
 		{"in.csv", "a,b,a\n", `FILE:1: column "a" is repeated`},
 		{"in.csv", strings.Replace(golden, "amount", "amuont", 1), `FILE:1: field amount of pay: unknown column "amount"; did you mean "amuont"?`},
 		{"in.csv", golden + "4,5\n", "FILE:5: wrong number of fields"},

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,12 +70,22 @@ func (e *jsonEvents) Cut(p *Part, size int) error {
 	}
 	if first := (&lines{textLines: textLines{rest: p.text}}); err == nil && !e.known {
 		if line, _ := first.next(); line != nil {
-			_, e.wrapped = unwrap(line)
-			e.known = true
+			err = e.begin(line, first.line)
 		}
 	}
 	p.enveloped = e.wrapped
 	return err
+}
+
+// begin learns from the first line what the lines are.
+func (e *jsonEvents) begin(line []byte, number int) error {
+	_, e.wrapped = unwrap(line)
+	e.known = true
+	if !e.wrapped && isKcat(line) {
+		// It may have all that its stream requires, such as a ts of its own.
+		return e.At(number, errors.New(kcat))
+	}
+	return nil
 }
 
 func (e *jsonEvents) NewPartReader() PartReader {
@@ -92,8 +103,9 @@ func (e *jsonEvents) Next(event *Event) error {
 		return err
 	}
 	if !e.known {
-		_, e.wrapped = unwrap(line)
-		e.known = true
+		if err := e.begin(line, e.line); err != nil {
+			return err
+		}
 	}
 	*event = Event{Value: line, RecordTime: record.NoTime, Line: e.line}
 	if !e.wrapped {
@@ -133,12 +145,43 @@ func unwrap(line []byte) (e envelope, ok bool) {
 	return e, err == nil && e.Topic != nil && len(e.Value) > 0 && !d.More()
 }
 
-// WithHint adds to an error about a line what is wrong with it as an envelope, if it may have been meant as one.
+const kcat = "it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}'"
+
+// isKcat reports whether a line is one of kcat -J, which has all these members.
+func isKcat(line []byte) bool {
+	var members struct {
+		Topic, TSType     *string
+		Partition, Offset *int64
+		TS, Broker        *int64
+		Payload           json.RawMessage
+	}
+	err := json.Unmarshal(line, &members)
+	return err == nil && members.Topic != nil && members.TSType != nil && members.Partition != nil && members.Offset != nil &&
+		members.TS != nil && members.Broker != nil && members.Payload != nil
+}
+
+// WithHint adds to an error about a line what is wrong with it as a line of JSON, or as an envelope if it may have been meant as
+// one.
 func WithHint(err error, line []byte) error {
-	if hint := nearEnvelope(line); hint != "" {
+	if hint := cmp.Or(nearLine(line), nearEnvelope(line)); hint != "" {
 		return fmt.Errorf("%w (%s)", err, hint)
 	}
 	return err
+}
+
+// nearLine says what is wrong with a text that is JSON, but no line of it; "" if nothing is.
+func nearLine(line []byte) string {
+	if text := string(line); text == "{" || text == "[" {
+		return "an object must be on one line: jq -c . makes such lines, of a list with jq -c '.[]'"
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	if d.Decode(new(json.RawMessage)) != nil || !d.More() {
+		return ""
+	}
+	if bytes.ContainsRune(line, '\r') {
+		return carriageReturns
+	}
+	return "the line continues after its first object: jq -c . makes lines of both"
 }
 
 // nearEnvelope says what is wrong with a line that may have been meant as an envelope; "" if it was not.
@@ -151,11 +194,15 @@ func nearEnvelope(line []byte) string {
 		if members["payload"] == nil || members["offset"] == nil {
 			return ""
 		}
-		return "it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}'"
+		return kcat
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		switch name {
-		case "topic", "key", "value", "timestamp", "partition", "offset", "headers":
+		case "topic", "key", "value", "headers":
+		case "timestamp", "partition", "offset":
+			if json.Unmarshal(members[name], new(int64)) != nil {
+				return fmt.Sprintf("it is no envelope, because its %s is no whole number", name)
+			}
 		default:
 			return fmt.Sprintf("it is no envelope, because of its member %q: an envelope has topic, key, value and perhaps timestamp, partition, offset and headers", name)
 		}
