@@ -126,7 +126,9 @@ func (w *worker) newDeadLetter(rangeIndex int, rec *fetch.Record, poison *record
 	}
 	m := SealedMessage(w.seal, w.cfg.DeadLetterTopic, bytes.Clone(rec.Key), bytes.Clone(rec.Value), headers, len(headers)-own)
 	seal := w.seal // of now
-	m.WriterData = shorter(func(most int) kafka.Message { return cutMessage(seal, m, headers[:own], headers[own:], most) })
+	m.WriterData = shorter(func(most int) kafka.Message {
+		return cutMessage(seal, w.cfg.DeadLetterTopic, m, headers[:own], headers[own:], most)
+	})
 	return deadLetter{
 		rangeIndex: rangeIndex, offset: rec.Offset, timestamp: rec.Timestamp,
 		reason: poison.Reason, stream: poison.Stream, path: poison.Path, message: m,
@@ -149,8 +151,8 @@ type shorter func(most int) kafka.Message
 // cutLengths are what is tried, one after another, of a letter that does not fit into its topic.
 var cutLengths = []int{256 << 10, 32 << 10, 4 << 10, 256}
 
-// cutMessage cuts a letter with its record's headers and Weir's.
-func cutMessage(seal state.Seal, m kafka.Message, own, ours []record.Header, most int) kafka.Message {
+// cutMessage cuts a letter to a topic, with its record's headers and Weir's.
+func cutMessage(seal state.Seal, topic string, m kafka.Message, own, ours []record.Header, most int) kafka.Message {
 	kept := own
 	if size(kafka.Message{Headers: m.Headers[:len(own)]}) > most {
 		kept = nil
@@ -164,7 +166,7 @@ func cutMessage(seal state.Seal, m kafka.Message, own, ours []record.Header, mos
 		headers = append(headers, h)
 	}
 	headers = append(headers, record.Header{Key: HeaderCut, Value: fmt.Appendf(nil, "%d %d", len(m.Key), len(m.Value))})
-	return SealedMessage(seal, m.Topic, m.Key[:min(len(m.Key), most)], m.Value[:min(len(m.Value), most)], headers, len(headers)-len(kept))
+	return SealedMessage(seal, topic, m.Key[:min(len(m.Key), most)], m.Value[:min(len(m.Value), most)], headers, len(headers)-len(kept))
 }
 
 // togetherBytes is the greatest size of dead letters that are written together. Brokers refuse batches that are larger

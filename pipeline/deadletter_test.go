@@ -22,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline"
@@ -76,7 +77,7 @@ func TestDeadLettersInATopicOfSmallBatches(t *testing.T) {
 }
 
 // A record that fits into its topic, but with the headers of a letter not into that of dead letters, is written cut and
-// says so, and its partition goes on.
+// says so, under its seal, and its partition goes on.
 func TestDeadLettersThatDoNotFitAreCut(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Shared(t)
@@ -118,6 +119,10 @@ func TestDeadLettersThatDoNotFitAreCut(t *testing.T) {
 	produce(t, client, topic, payments(10, 20)...)
 	b.run()
 	b.expect(20)
+	seal, err := b.store.Seal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, letter := range b.readDead(len(poison)) {
 		offset, err := strconv.Atoi(header(letter, "weir-offset"))
 		if err != nil {
@@ -135,6 +140,14 @@ func TestDeadLettersThatDoNotFitAreCut(t *testing.T) {
 		if cut != fmt.Sprint(len(original.Key), " ", len(original.Value)) || !strings.HasSuffix(message, want) || header(letter, "weir-reason") != "malformed" ||
 			!bytes.HasPrefix(original.Value, letter.Value) || !bytes.HasPrefix(original.Key, letter.Key) || len(letter.Value)+len(letter.Key) > 300_000 {
 			t.Errorf("the letter of offset %d: cut %q, message %q, %d bytes of key and %d of value", offset, cut, message, len(letter.Key), len(letter.Value))
+		}
+		var headers record.HeaderList
+		for _, h := range letter.Headers {
+			headers = append(headers, record.Header(h))
+		}
+		ours, _ := record.Unseal(seal, b.config.DeadLetterTopic, letter.Key, letter.Value, headers)
+		if said, _ := ours.Last(pipeline.HeaderCut); string(said) != cut {
+			t.Errorf("the seal of the letter of offset %d does not prove that it is cut: %q, want %q", offset, said, cut)
 		}
 	}
 }
