@@ -3,6 +3,7 @@ package align
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -21,6 +22,10 @@ type Others struct {
 		Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
 	}
 
+	number  int // see Alignment.look
+	listed  time.Time
+	list    []state.Partition
+	logs    []fetch.Log // of the list, as of when it was made
 	seen    map[state.Partition]sighting
 	missing time.Time // since when a topic is not known; zero if all are
 }
@@ -32,12 +37,12 @@ type sighting struct {
 }
 
 const (
-	// lookInterval is how often others are looked at, at least.
+	// lookInterval is how often others are looked at, at least, and for how long a list of them is used, at most.
 	lookInterval = time.Second
 	// lookPause is the shortest time between two looks. It is lookRest times as long as a look if that is longer: where there are many
 	// partitions and shards, a look is work for the servers.
-	lookPause = 10 * time.Millisecond
-	lookRest  = 4
+	lookPause = 2 * time.Millisecond
+	lookRest  = 2
 )
 
 // Follow looks while the own partitions have not caught up, until the context ends. What cannot be read now is read at the next look.
@@ -71,22 +76,46 @@ func (o *Others) Look(ctx context.Context) {
 	number, moment, known, own := a.look()
 	present := a.now().Add(-maxApart).UnixMilli()
 	moment = min(moment, present) // whoever has reached the present has caught up
-	others, err := o.partitions(ctx, own)
-	switch {
-	case err != nil:
-	case len(others) == 0:
-		a.reach(number, state.MaxTime)
-	case !known:
-	default:
-		switch reached, ok := o.reached(ctx, others, moment); {
-		case !ok:
-			a.stay(moment)
-		case reached >= present:
-			a.reach(number, state.MaxTime)
-		default:
-			a.reach(number, reached)
-		}
+	old := o.list != nil && number == o.number && a.now().Sub(o.listed) < lookInterval
+	if !old && !o.relist(ctx, number, own) {
+		return
 	}
+	if len(o.list) == 0 {
+		a.reach(number, state.MaxTime)
+		return
+	}
+	if !known {
+		return
+	}
+	reached, ok, atEnd := o.reached(ctx, moment)
+	if atEnd && old { // there may be more now
+		if !o.relist(ctx, number, own) {
+			return
+		}
+		reached, ok, _ = o.reached(ctx, moment)
+	}
+	switch {
+	case !ok:
+		a.stay(moment)
+	case reached >= present:
+		a.reach(number, state.MaxTime)
+	default:
+		a.reach(number, reached)
+	}
+}
+
+// relist lists the partitions of the topics that are not own, and their logs. It reports whether it could.
+func (o *Others) relist(ctx context.Context, number int, own func(state.Partition) bool) bool {
+	o.list, o.number, o.listed = nil, number, o.Alignment.now()
+	list, err := o.partitions(ctx, own)
+	if err == nil && len(list) > 0 {
+		o.logs, err = o.Brokers.Logs(ctx, list)
+	}
+	if err != nil {
+		return false
+	}
+	o.list = list
+	return true
 }
 
 // partitions lists the partitions of the topics that are not own.
@@ -119,34 +148,39 @@ func (o *Others) partitions(ctx context.Context, own func(state.Partition) bool)
 	return list, nil
 }
 
-// reached returns the timestamp, in ms, up to which all records of partitions are applied, if it is not before a moment. Of a
-// partition that gets no further nothing is expected.
-func (o *Others) reached(ctx context.Context, partitions []state.Partition, moment int64) (reached int64, ok bool) {
-	logs, err := o.Brokers.Logs(ctx, partitions)
+// reached returns the timestamp, in ms, up to which all records of the partitions are applied, if it is not before a moment. Of a
+// partition that gets no further nothing is expected, nor of one that was applied up to the end of its log when that was listed.
+func (o *Others) reached(ctx context.Context, moment int64) (reached int64, ok, atEnd bool) {
+	var progress [][]state.Position
+	var err error
+	var asking sync.WaitGroup
+	asking.Go(func() { progress, err = o.Store.Progress(ctx, o.list) })
+	next := o.Brokers.Since(ctx, o.list, o.logs, moment)
+	asking.Wait()
 	if err != nil {
-		return 0, false
-	}
-	next := o.Brokers.Since(ctx, partitions, logs, moment)
-	progress, err := o.Store.Progress(ctx, partitions)
-	if err != nil {
-		return 0, false
+		return 0, false, false
 	}
 	before, now := o.seen, o.Alignment.now()
 	o.seen, reached, ok = map[state.Partition]sighting{}, state.MaxTime, true
-	for i, p := range partitions {
+	for i, p := range o.list {
 		is := sighting{state.Highest(progress[i]), now}
 		if was, found := before[p]; found && was.offset == is.offset {
 			is.since = was.since
 		}
 		o.seen[p] = is
-		at := max(is.offset, logs[i].Start)
+		l := &o.logs[i]
+		at := max(is.offset, l.Start)
 		switch {
-		case logs[i].Err == nil && at >= logs[i].Stable: // it has no more
-		case logs[i].Err == nil && next[i].Offset >= 0 && at >= next[i].Offset:
+		case l.Err == nil && next[i].Offset >= 0 && at >= next[i].Offset:
 			reached = min(reached, next[i].Timestamp)
+		case l.Err == nil && at >= l.Stable:
+			atEnd = true
 		case now.Sub(is.since) < o.Alignment.patience:
 			ok = false
 		}
+		if l.Err != nil { // its leader may be another one now
+			o.listed = time.Time{}
+		}
 	}
-	return reached, ok
+	return reached, ok, atEnd
 }

@@ -133,14 +133,18 @@ func (p *Poller) Since(ctx context.Context, partitions []state.Partition, logs [
 			byLeader[logs[i].Leader] = append(byLeader[logs[i].Leader], i)
 		}
 	}
+	var asking sync.WaitGroup
 	for broker, some := range byLeader {
-		p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, moment, func(l *Log, at *offsetFound) {
-			for _, i := range some {
-				if &logs[i] == l {
-					found[i] = Dated{at.Offset, at.Timestamp}
+		asking.Go(func() {
+			p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, moment, func(l *Log, at *offsetFound) {
+				for _, i := range some {
+					if &logs[i] == l {
+						found[i] = Dated{at.Offset, at.Timestamp}
+					}
 				}
-			}
+			})
 		})
 	}
+	asking.Wait()
 	return found
 }
