@@ -11,10 +11,12 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
 )
 
 const apartDefinitions = `
@@ -174,4 +176,35 @@ func (test catchUp) run(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The progress of a partition passes a marker of a transaction also while the record after it is held back: other processes would
+// take it for one that is further behind.
+func TestHeldBackAfterMarker(t *testing.T) {
+	t.Parallel()
+	b := newBenchOf(t, apartDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
+	b.config.Patience = time.Hour
+	b.broker.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: enrichedTopic, Partitions: []int32{1}, Err: kerr.NotEnoughReplicas, Count: -1,
+	})
+	now := time.Now()
+	first := timed(0, "u", now.Add(-240*time.Hour).UnixMilli())
+	producer, err := kgo.NewClient(kgo.SeedBrokers(b.broker.ListenAddrs()...), kgo.TransactionalID("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	if err := producer.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, producer, "payments", first)
+	if err := producer.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	b.write(timed(0, "u", now.Add(-100*time.Hour).UnixMilli()), timed(1, "u", now.Add(-240*time.Hour).UnixMilli()))
+	b.run()
+	testkit.Eventually(t, time.Minute, "the record that is held back is the next one", func() (bool, string) {
+		is := state.Lowest(b.progress()[0])
+		return is == 2, fmt.Sprint("progress ", is)
+	})
 }

@@ -48,6 +48,8 @@ func (w *worker) holdBack() {
 		w.waiting++
 		w.poller.Hold(p.Topic, p.ID, true)
 	}
+	p.position = w.record.Offset // also past markers of transactions, or other processes would take it to be at a record before
+	w.current.extend(p)
 	w.again = true
 	p.held.mapping, w.mapping = w.mapping, mapping{}
 	w.reportReached()
