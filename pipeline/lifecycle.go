@@ -84,7 +84,7 @@ func (w *worker) recovered(ctx context.Context, r resumed) {
 		found := &r.found[i]
 		if found.First != nil && p.wentBack(found.First) { // no batch was refused, because the store did not answer meanwhile
 			w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
-			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+			w.rewound(p)
 		}
 		switch {
 		case found.Err != nil && ctx.Err() != nil: // the worker is ending, and nothing is wrong with the partition
@@ -98,6 +98,9 @@ func (w *worker) recovered(ctx context.Context, r resumed) {
 		default:
 			w.readFrom(p, found)
 		}
+	}
+	if w.alignment != nil {
+		w.reportReached() // before anything is mapped: they may have been further
 	}
 }
 
@@ -114,6 +117,9 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 	}
 	w.seal, w.mapper.Seal = found.Seal, found.Seal
 	p.lease.progress, p.lease.lagging = found.Progress, found.Lagging
+	if found.Known.Offset < p.applied {
+		p.reached = state.MinTime
+	}
 	p.position, p.applied, p.epoch, p.log = found.Known.Offset, found.Known.Offset, -1, found.Known.Log.Tag()
 	for _, at := range p.lease.progress {
 		p.epoch = max(p.epoch, at.Epoch)

@@ -263,11 +263,11 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 			Reason: record.Late, Stream: out.Stream, Message: "the event came after state of its time was dropped",
 		}))
 	}
+	at, s := state.Believed(rec.Timestamp, b.began), &b.spans[rangeIndex]
+	s.least, s.greatest = min(s.least, at), max(s.greatest, at)
 	if poison == nil {
 		// Records of no stream also count: a later plan may have a stream for them.
-		at := state.Believed(rec.Timestamp, b.began)
-		s := &b.spans[rangeIndex]
-		w.newest, s.least, s.greatest = max(w.newest, at), min(s.least, at), max(s.greatest, at)
+		w.newest = max(w.newest, at)
 		w.enrichEvents(rec, out.Events, rangeIndex, before)
 	}
 	w.tracing.link(b, rec)
@@ -363,7 +363,6 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 			w.stop(p, b.failures[i])
 		case r.Behind:
 			w.log.Warn("the store went back in time, was spread over more shards, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
-			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 			p.lease.progress, p.confirmed = nil, nil // it is reported
 			behind = append(behind, p)
 		default:
@@ -375,8 +374,23 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 		w.pruning.applied(b.Now, time.Now())
 	}
 	w.resume(ctx, behind...)
+	for _, p := range behind {
+		w.rewound(p)
+	}
 	if w.alignment != nil && w.alignment.Limit() < state.MaxTime {
 		w.reportReached()
+	}
+}
+
+// rewound notes that a partition that is not active is read again, since the store lacks what was applied of it. Nothing may be
+// pruned then by records that the store may not have any more.
+func (w *worker) rewound(p *assignedPartition) {
+	w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+	w.newest, w.pruning = 0, pruning{grace: w.pruning.grace}
+	for i := range w.current.Ranges {
+		if !w.current.Ranges[i].Behind {
+			w.newest = max(w.newest, w.current.spans[i].greatest)
+		}
 	}
 }
 

@@ -226,6 +226,21 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	}
 }
 
+// A record that is set aside says where its partition is, and does not make anything be pruned.
+func TestWhereARecordIsThatIsSetAside(t *testing.T) {
+	t.Parallel()
+	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
+	w := &worker{
+		cfg: &Config{}, current: newBatch(), live: &backfill.Live{}, mapping: mapping{from: p}, mapper: registry.NewMapper(),
+	}
+	w.mapper.MaxRecordBytes = 1 << 10
+	w.mapRecord(&fetch.Record{Timestamp: 1000, Value: []byte("?")})
+	if got := w.unapplied(); len(w.current.dead) != 1 || got[p] != 1000 || w.newest != 0 {
+		t.Errorf("%d records are set aside, unapplied from %v on; the newest one is of %d", len(w.current.dead), got, w.newest)
+	}
+}
+
 // A batch counts as live from its first record until it is complete.
 func TestBatchesWithRecordsAreLive(t *testing.T) {
 	t.Parallel()
@@ -341,5 +356,24 @@ func TestEarlierLeasesAreIgnored(t *testing.T) {
 	w.complete(t.Context(), under)
 	if p.lease.number != number || p.applied != 5 || p.phase != resuming || w.health.err() != nil {
 		t.Errorf("the partition is %+v, health %v; want it as it was", p, w.health.err())
+	}
+}
+
+// After the store went back in time, nothing is pruned by records that it may not have any more, nor noted as its newest: only those
+// count that are still to be applied.
+func TestNothingIsPrunedByWhatWasLost(t *testing.T) {
+	t.Parallel()
+	const grace = time.Minute
+	w := &worker{current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()), newest: 900, pruning: pruning{grace: grace, known: 700, coming: 800}}
+	for i, greatest := range []int64{300, 600} {
+		p := &assignedPartition{Partition: state.Partition{Topic: "payments", ID: int32(i)}}
+		w.current.spans[w.current.rangeOf(p)] = span{100, greatest}
+		if i == 1 {
+			w.current.drop(p)
+			w.rewound(p)
+		}
+	}
+	if w.newest != 300 || w.pruning != (pruning{grace: grace}) {
+		t.Errorf("the newest record is of %d and pruning is %+v", w.newest, w.pruning)
 	}
 }
