@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -160,6 +161,21 @@ func TestRareCommitsDelayNoRetry(t *testing.T) {
 	b.write(payments(0, 30)...)
 	b.run()
 	b.expect(30)
+}
+
+// While the brokers do not agree on a leader, as of a topic that was just created, a partition waits without a warning.
+func TestLeadersThatAreNotYetKnown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	lines := newLogLines(t)
+	b.config.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	waiting := b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: "payments", Err: kerr.NotLeaderForPartition, Count: 2})
+	b.write(payments(0, 30)...)
+	b.run()
+	b.expect(30)
+	if warnings := lines.count("level=WARN"); waiting.Hits() < 2 || warnings > 0 {
+		t.Errorf("%d warnings of %d errors, want none of 2", warnings, waiting.Hits())
+	}
 }
 
 // behindLinks is a bench that reaches Redis and Kafka through proxies.

@@ -348,8 +348,21 @@ func (p *Poller) outOfRange(sent sentPosition) {
 
 // kerror turns an error code of the protocol into an error.
 func kerror(code int16) error {
-	if code == 0 {
+	switch err := kafka.Error(code); err {
+	case 0:
 		return nil
+	case kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.FencedLeaderEpoch, kafka.UnknownLeaderEpoch:
+		return &leaderError{err}
+	default:
+		return err
 	}
-	return kafka.Error(code)
 }
+
+// leaderError is the error while the brokers do not agree on the leader of a partition: that of a topic that was just created,
+// or of a broker that has ended.
+type leaderError struct{ error }
+
+func (e *leaderError) Unwrap() error { return e.error }
+
+// Passing reports that they will agree.
+func (*leaderError) Passing() bool { return true }

@@ -233,7 +233,7 @@ func (p *Poller) metadata(ctx context.Context, broker int32, topics []string) (l
 			if part.Leader >= 0 {
 				found.leaders[key] = leadership{part.Leader, part.LeaderEpoch, t.TopicID}
 			} else {
-				found.errs[key] = cmp.Or(kerror(part.ErrorCode), error(kafka.LeaderNotAvailable))
+				found.errs[key] = kerror(cmp.Or(part.ErrorCode, int16(kafka.LeaderNotAvailable)))
 			}
 		}
 	}
