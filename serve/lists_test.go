@@ -169,9 +169,10 @@ func TestBadChangesOfLists(t *testing.T) {
 		t.Errorf("%d bad changes were written", s.writes)
 	}
 	for target, want := range map[string]string{
-		"blocked_cards?limit=0": `{"code":"out_of_range","message":"limit must be from 1 to 10000, not 0","key":"limit"}`,
-		"blocked_cards?valu=c1": `{"code":"unknown_key","message":"there is no parameter \"valu\"; use value or limit","key":"valu","nearest":"value"}`,
-		"blocked_card?limit=1":  `{"code":"unknown_list","message":"there is no list \"blocked_card\"; did you mean \"blocked_cards\"?","nearest":"blocked_cards"}`,
+		"blocked_cards?limit=0":           `{"code":"out_of_range","message":"limit must be from 1 to 10000, not 0","key":"limit"}`,
+		"blocked_cards?valu=c1":           `{"code":"unknown_key","message":"there is no parameter \"valu\"; use value or limit","key":"valu","nearest":"value"}`,
+		"blocked_card?limit=1":            `{"code":"unknown_list","message":"there is no list \"blocked_card\"; did you mean \"blocked_cards\"?","nearest":"blocked_cards"}`,
+		"blocked_cards?value=+4915112345": `{"code":"malformed_query","message":"parameter \"value\" begins with a space: in a URL + is written %2B, and a space %20","key":"value"}`,
 	} {
 		w := askWithToken(t, s, "GET", "/v1/lists/"+target, "")
 		if w.Body.String() != `{"error":`+want+"}\n" {

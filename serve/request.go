@@ -134,28 +134,18 @@ func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request)
 			return reply.Duplicate(parameter, "the query")
 		}
 	}
-	if err := p.lostPlus(r.URL.RawQuery); err != nil {
-		return err
+	if err := reply.LostPlus(r.URL.RawQuery, p.isText); err != nil {
+		return err.About(p.Name)
 	}
 	return q.request.fillIn(p, parameters)
 }
 
-// lostPlus refuses a text whose first byte is a + before a digit, as of a phone number: it means a space in a URL, and
-// nothing would be found.
-func (p *preparedFeature) lostPlus(query string) error {
-	for pair := range strings.SplitSeq(query, "&") {
-		name, text, _ := strings.Cut(pair, "=")
-		if len(text) < 2 || text[0] != '+' || text[1] < '0' || text[1] > '9' {
-			continue
-		}
-		name, _ = url.QueryUnescape(name) // it has been read before
-		key := slices.Index(p.By, name)
-		if key >= 0 && p.ByTypes[key] == value.String || key < 0 && name == "member" && p.hasMembers() && p.member.typ == value.String {
-			return reply.Errorf(reply.MalformedQuery, "parameter %s begins with a space: in a URL + is written %%2B, and a space %%20",
-				reply.Quote(name)).About(p.Name).At(name)
-		}
+// isText reports whether a parameter is a text: a key of the entity, or a member.
+func (p *preparedFeature) isText(parameter string) bool {
+	if key := slices.Index(p.By, parameter); key >= 0 {
+		return p.ByTypes[key] == value.String
 	}
-	return nil
+	return parameter == "member" && p.hasMembers() && p.member.typ == value.String
 }
 
 // fillIn makes the parts from the parameters of a GET.

@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
@@ -48,6 +49,21 @@ func Duplicate(key, where string) *Error {
 func NoKey(what, key string, known []string) *Error {
 	last := len(known) - 1
 	return Errorf(UnknownKey, "%s has no key %s; its keys are %s and %s", what, Quote(key), strings.Join(known[:last], ", "), known[last]).Unlike(key, known)
+}
+
+// LostPlus refuses a text in the query of a URL whose first byte is a + before a digit, as of a phone number: it means a space
+// there, and nothing would be found. It is nil if there is none; isText reports whether a parameter is a text.
+func LostPlus(query string, isText func(parameter string) bool) *Error {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, text, _ := strings.Cut(pair, "=")
+		if len(text) < 2 || text[0] != '+' || text[1] < '0' || text[1] > '9' {
+			continue
+		}
+		if name, err := url.QueryUnescape(name); err == nil && isText(name) {
+			return Errorf(MalformedQuery, "parameter %s begins with a space: in a URL + is written %%2B, and a space %%20", Quote(name)).At(name)
+		}
+	}
+	return nil
 }
 
 // Given returns nil for null, which many clients write for absent values.

@@ -77,6 +77,9 @@ func (t *Tools) AnswerList(_ http.ResponseWriter, r *http.Request) ([]byte, *rep
 		return nil, refusal
 	}
 	parameters, refusal := parametersOf(r.URL.RawQuery, "value", "limit")
+	if refusal == nil {
+		refusal = reply.LostPlus(r.URL.RawQuery, func(parameter string) bool { return parameter == "value" })
+	}
 	if refusal != nil {
 		return nil, refusal
 	}
