@@ -75,7 +75,7 @@ func TestPreviewChecksAFile(t *testing.T) {
 			`{"file":"new.yaml","line":3,"column":16,"message":"unknown stream \"pey\"; did you mean \"pay\"?"}],"features":["n","paid_1h"]}`},
 		{"mistakes elsewhere", draft("streams.yaml", "streams: {}"), `{"findings":[` +
 			`{"file":"users.yaml","line":2,"column":20,"message":"unknown stream \"pay\""}],"features":[]}`},
-		{"no YAML", draft("a.yaml", "features: [}"), `{"findings":[{"file":"a.yaml","line":1,"column":1,"message":"bad YAML: did not find expected node content"}],"features":[]}`},
+		{"no YAML", draft("a.yaml", "features: [}"), `{"findings":[{"file":"a.yaml","line":1,"column":1,"message":"bad YAML: did not find expected node content; close the brackets or braces, and quote a text that contains any of , [ ] { }"}],"features":[]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := do(t, withTools(tools.Config{Preview: asked}), "POST", "/v1/preview", test.body)

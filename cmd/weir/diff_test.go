@@ -69,7 +69,7 @@ func TestDiff(t *testing.T) {
 	writeFile(t, "features", "pay.yaml", "streams: {")
 	git("commit", "-q", "-am", "bad")
 	for _, b := range []struct{ args, want string }{
-		{"HEAD~1:features HEAD:features", "HEAD:features/pay.yaml:2:1: bad YAML: did not find expected node content"},
+		{"HEAD~1:features HEAD:features", "HEAD:features/pay.yaml:1:1: bad YAML: did not find expected node content; close the brackets or braces, and quote a text that contains any of , [ ] { }"},
 		{"none:features features", "weir: none:features: fatal: not a valid object name: none"},
 		{"HEAD:nothing features", "weir: HEAD:nothing: fatal: pathspec 'nothing' did not match any files"},
 		{"nowhere features", "nowhere: cannot read definitions: no such file or directory"},

@@ -22,14 +22,18 @@ var advice = []struct{ start, do string }{
 	{"did not find expected key", "check the indentation and the quotes"},
 	{"did not find expected '-' indicator", "check the indentation and the quotes"},
 	{"could not find expected ':'", colon},
-	{"did not find expected ',' or", "close the brackets or braces, and quote a text that contains any of , [ ] { }"},
+	{"did not find expected ',' or", brackets},
+	{"did not find expected node content", brackets},
 	{"found a tab character", "indent with spaces"},
 	{tokenless, "quote a text that begins with @, % or a backquote"},
 	{unclosed, "a quote that opens here is not closed"},
+	{"found unknown escape character", "within double quotes a backslash is written twice; single quotes leave it alone"},
+	{"did not find expected alphabetic", "quote a text that begins with * or &"},
 }
 
 const (
 	valueInText = "mapping values are not allowed"
+	brackets    = "close the brackets or braces, and quote a text that contains any of , [ ] { }"
 	colon       = "write a colon and a space after a key"
 	tokenless   = "found character that cannot start any token"
 	unclosed    = "found unexpected end of stream"
@@ -61,6 +65,8 @@ func At(text []byte, err error) (line int, why string) {
 		}
 	}
 	lines := bytes.SplitAfter(text, []byte("\n"))
+	// An error at the end of the text is at its last line, not at the empty one below.
+	line = max(1, min(line, 1+bytes.Count(bytes.TrimRight(text, " \t\r\n"), []byte("\n"))))
 	if elsewhere.MatchString(why) {
 		line = firstWrong(lines, why)
 	}

@@ -142,7 +142,7 @@ func TestBadFiles(t *testing.T) {
 	event := func(e string) string { return test("    events: [" + e + "]\n" + ask) }
 	for _, c := range []struct{ in, want string }{
 		{"", "FILE: there are no tests in it"},
-		{"a: [", "FILE:2:1: bad YAML: did not find expected node content"},
+		{"a: [", "FILE:1:1: bad YAML: did not find expected node content; close the brackets or braces, and quote a text that contains any of , [ ] { }"},
 		{"- a", "FILE:1:1: a file of tests: expected keys with values\nFILE:1:1: tests: expected a list of tests"},
 		{"tets: []", `FILE:1:1: unknown key "tets" of a file of tests; did you mean "tests"?` + "\nFILE:1:1: tests: expected a list of tests"},
 		{"definitions: x\ntests: [{}]", "FILE:1:14: definitions: expected a list of files or folders\nFILE:2:9: the test has no name\nFILE:2:9: the test has no questions"},
@@ -151,7 +151,7 @@ func TestBadFiles(t *testing.T) {
 		{test(ask) + "  - name: t\n" + ask, `FILE:5:5: there are two tests with the name "t"`},
 		{test(ask) + "defaults: {pya: {}}\n", `FILE:5:17: defaults: unknown stream "pya"; did you mean "pay"?`},
 		{test(ask) + "---\ntests:\n  - name: u\n" + ask, "FILE:6:1: a second YAML document: write all tests into one, without ---"},
-		{test(ask) + "---\na: [", "FILE:7:1: bad YAML: did not find expected node content"},
+		{test(ask) + "---\na: [", "FILE:6:1: bad YAML: did not find expected node content; close the brackets or braces, and quote a text that contains any of , [ ] { }"},
 		{test(ask) + "tests:\n  - name: u\n" + ask, `FILE:5:1: duplicate key "tests"; it is already at line 2`},
 		{event("{pay: &p {at: 1m, amount: [1, *p]}}"), "FILE:4:44: *p stands for a value that it is in"},
 		{event("{pay: {at: 1m, amount: 1, at: 2m}}"), `FILE:4:40: duplicate key "at"; it is already at line 4`},
