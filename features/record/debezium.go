@@ -74,9 +74,12 @@ type debeziumScanner struct {
 	meta    []movedNode
 }
 
-// unavailable is what the connector for PostgreSQL writes in place of a long value that a change has left as it was: the
-// database does not log it.
-const unavailable = "__debezium_unavailable_value"
+// unavailable is what connectors, such as that for PostgreSQL, write in place of a long value that a change has left as it was:
+// the database does not log it. In place of bytes they write the same bytes, which are base64 in JSON.
+const (
+	unavailable       = "__debezium_unavailable_value"
+	unavailableBase64 = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
+)
 
 // Scan finds the values of the tree in a change event.
 func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
@@ -107,7 +110,7 @@ func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 	}
 	copy(values, row)
 	for i := range values {
-		if v := &values[i]; v.Type == String && string(v.Text) == unavailable {
+		if v := &values[i]; v.Type == String && (string(v.Text) == unavailable || string(v.Text) == unavailableBase64) {
 			*v = Datum{Type: Null}
 		}
 	}

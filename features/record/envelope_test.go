@@ -120,6 +120,8 @@ streams:
 		{nil, `{"before": null, "after": ` + row + `, "source": {"table": "logins"}, "op": "r"}`, ""},
 		{nil, `{"before": null, "after": {"id": 7, "at": 5, "user": "u", "note": "__debezium_unavailable_value"}, "source": {"table": "payments"}, "op": "u"}`,
 			"5, 7, string u, null, string u, null, null"},
+		{nil, `{"before": null, "after": {"id": 7, "at": 5, "user": "u", "note": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}, "source": {"table": "payments"}, "op": "u"}`,
+			"5, 7, string u, null, string u, null, null"},
 		{nil, `{"source": {"table": "payments"}, "op": "t", "ts_ms": 9}`, ""},
 		{nil, `{"source": {"table": "payments"}, "op": "m", "message": {}}`, ""},
 		{nil, `{"before": {"user": "before"}, "after": null, "source": {"table": "payments"}, "op": "u"}`, "wrong_type: stream s: after: expected an object, found null"},
