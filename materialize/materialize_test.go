@@ -274,7 +274,7 @@ func TestBadInput(t *testing.T) {
 		{"csv", row(",u,d,,,,,,,,"), "in.csv:2: stream pay: meta.id: the event has no id"},
 		{"csv", header + ",pay,1,u,d,,,,,,,,\n", "in.csv:2: stream pay: at: the event has no timestamp"},
 		{"csv", header + "31.1.2026,pay,1,u,d,,,,,,,,\n", "in.csv:2: stream pay: at: expected a timestamp of the years 1 to 9999 (date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
-		{"ndjson", "\n{\n", "in.ndjson:2: stream pay: malformed JSON at byte 1 of 1"},
+		{"ndjson", "\n{\n", "in.ndjson:2: stream pay: malformed JSON at byte 1 of 1 (an object must be on one line: jq -c . makes such lines, of a list with jq -c '.[]')"},
 		{"ndjson", line(`,"n":1.5`), "in.ndjson:2: stream pay: n: expected a 64-bit integer, found 1.5"},
 		{"ndjson", strings.Replace(line(""), `"id":1`, `"id":true`, 1), "in.ndjson:2: stream pay: meta.id: expected a string or a number, found a bool"},
 	} {
