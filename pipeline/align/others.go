@@ -106,7 +106,7 @@ func (o *Others) Look(ctx context.Context) {
 
 // relist lists the partitions of the topics that are not own, and their logs. It reports whether it could.
 func (o *Others) relist(ctx context.Context, number int, own func(state.Partition) bool) bool {
-	o.list, o.number, o.listed = nil, number, o.Alignment.now()
+	o.list, o.logs, o.number, o.listed = nil, nil, number, o.Alignment.now()
 	list, err := o.partitions(ctx, own)
 	if err == nil && len(list) > 0 {
 		o.logs, err = o.Brokers.Logs(ctx, list)

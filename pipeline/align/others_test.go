@@ -44,7 +44,8 @@ func (c *cluster) Since(_ context.Context, partitions []state.Partition, logs []
 	c.looks++
 	c.mu.Unlock()
 	time.Sleep(takes)
-	for i, p := range partitions {
+	for i := range logs {
+		p := partitions[i]
 		list := c.records[p.ID]
 		if at := slices.IndexFunc(list, func(t int64) bool { return t >= moment }); at >= 0 {
 			found = append(found, fetch.Dated{Offset: int64(at), Timestamp: list[at]})
@@ -139,6 +140,22 @@ func TestOthersOfThePresent(t *testing.T) {
 	c.applied[1] = 1
 	o.Look(t.Context())
 	a.expect("the present", now+49*apart)
+}
+
+// Partitions that this process was assigned meanwhile are no others.
+func TestOthersBecomeOwn(t *testing.T) {
+	c := &cluster{records: map[int32][]int64{0: {1000}, 1: {1000}}, applied: map[int32]int64{1: 1}, start: map[int32]int64{}}
+	a := newAligned(t, 1)
+	a.others = state.MinTime
+	o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: c, Store: c}
+	a.report(0, Report{At: 2000, Waits: true})
+	o.Look(t.Context())
+	a.expect("the other one is at its end", 2000+apart)
+	a.Join([]state.Partition{{Topic: "t", ID: 1}})
+	a.report(0, Report{At: 3000, Waits: true})
+	a.report(1, Report{At: 3000, Waits: true})
+	o.Look(t.Context())
+	a.expect("there are no others", 3000+apart)
 }
 
 // A topic that stays unknown was deleted, and is not waited for.
