@@ -50,7 +50,9 @@ func (r *round) compare() {
 	}
 	if r.scenario.Interlude == nil { // else the log has other records than those that were applied
 		c.Trained(registry, r.ledger.latest+1, r.train)
-		r.compareEnriched(&c, registry)
+		if r.scenario.enriches() {
+			r.compareEnriched(&c, registry)
+		}
 	}
 	missing := r.missingLetters(poison)
 	if missing > 0 {

@@ -95,7 +95,7 @@ func TestDraws(t *testing.T) {
 			t.Errorf("seed %d has a backlog, batches of %d and the faults %q; want long batches and only faults that interrupt them", seed, p.BatchMax, p.faults())
 		}
 		for _, version := range p.Versions {
-			if _, err := defined.Parse(workload.Definitions(version, "-x", p.Late, p.Dedup)); err != nil {
+			if _, err := defined.Parse(workload.Definitions(version, "-x", p.Late, p.Dedup, p.enriches())); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 			for _, f := range version {

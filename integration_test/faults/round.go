@@ -324,7 +324,7 @@ func (r *round) tails() string {
 
 // definitions returns a version of the definitions as text for a file.
 func (r *round) definitions(version int) string {
-	return workload.Definitions(r.scenario.Versions[version], r.suffix, r.scenario.Late, r.scenario.Dedup)
+	return workload.Definitions(r.scenario.Versions[version], r.suffix, r.scenario.Late, r.scenario.Dedup, r.scenario.enriches())
 }
 
 // registry compiles a version of the definitions.

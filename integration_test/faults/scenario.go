@@ -101,6 +101,10 @@ func (p *scenario) define() {
 	p.Versions = workload.DrawVersions(random(p.Seed, "definitions"), versions)
 }
 
+// enriches reports whether logins are written with features. Partitions then catch up in step, so there would be no long batches of a
+// backlog.
+func (p *scenario) enriches() bool { return p.Backlog == 0 }
+
 // drawFaults draws the faults of each lane and their times.
 func drawFaults(r *rand.Rand, p *scenario, without []string) map[lane][]event {
 	lanes := map[lane][]event{}

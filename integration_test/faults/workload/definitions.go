@@ -247,7 +247,7 @@ func (f Feature) compiles() bool {
 }
 
 func (f Feature) registry() (*features.Registry, error) {
-	return defined.Parse(Definitions([]Feature{f}, "", "count", ""))
+	return defined.Parse(Definitions([]Feature{f}, "", "count", "", true))
 }
 
 // withRoom returns the feature such that its log has room for all events of an entity, if it reads one. Other features
@@ -261,14 +261,15 @@ func (f Feature) withRoom() Feature {
 }
 
 // Definitions returns a version of the definitions as text for a file. The suffix is that of the
-// topics; late is how late logins are handled, count or dead_letter; dedup is that of payments, empty for none.
-func Definitions(version []Feature, suffix, late, dedup string) string {
+// topics; late is how late logins are handled, count or dead_letter; dedup is that of payments, empty for none; enriches
+// says whether logins are written with features.
+func Definitions(version []Feature, suffix, late, dedup string, enriches bool) string {
 	if dedup != "" {
 		dedup = "\n    dedup: " + dedup
 	}
 	var known []string
 	for _, f := range version {
-		if slices.Contains(enriched, f) {
+		if enriches && slices.Contains(enriched, f) {
 			known = append(known, f.Name)
 		}
 	}
