@@ -150,7 +150,7 @@ func TestSeveralDocuments(t *testing.T) {
 		t.Errorf("namespace, shards = %s, %d; want risk, 8", got.Namespace, got.Shards)
 	}
 	_, err = config.Load(write(t, "shards: 8\n---\nshards: 4\nkafka: [\n"), nil)
-	if want := "weir.yaml:5: is not YAML: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "weir.yaml:4: is not YAML: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s…", err, want)
 	}
 	_, err = config.Load(write(t, "shards: 8\n---\nshards: 4\n"), nil)
