@@ -19,6 +19,8 @@ type cluster struct {
 	records map[int32][]int64
 	applied map[int32]int64 // offsets
 	start   map[int32]int64
+	stable  map[int32]int64 // of partitions with an open transaction
+	moved   bool            // the leaders are others than listed
 	err     error
 
 	mu    sync.Mutex // guards applied and what follows
@@ -30,6 +32,9 @@ func (c *cluster) Logs(_ context.Context, partitions []state.Partition) (logs []
 	for _, p := range partitions {
 		end := int64(len(c.records[p.ID]))
 		l := fetch.Log{Partitions: len(c.records), Start: c.start[p.ID], Stable: end, End: end}
+		if stable, open := c.stable[p.ID]; open {
+			l.Stable = stable
+		}
 		if len(c.records) == 0 {
 			l.Err = errors.New("unknown topic")
 		}
@@ -52,7 +57,7 @@ func (c *cluster) Since(_ context.Context, partitions []state.Partition, logs []
 		} else {
 			found = append(found, fetch.Dated{Offset: -1})
 		}
-		if len(list) == 0 {
+		if len(list) == 0 || c.moved {
 			logs[i].Err = errors.New("unknown")
 		}
 	}
@@ -140,6 +145,48 @@ func TestOthersOfThePresent(t *testing.T) {
 	c.applied[1] = 1
 	o.Look(t.Context())
 	a.expect("the present", now+49*apart)
+}
+
+// What is listed is used until it may not be so any more.
+func TestListOfOthers(t *testing.T) {
+	c := &cluster{
+		records: map[int32][]int64{0: {1000}, 1: {1000}, 2: {1000, 1500}}, stable: map[int32]int64{2: 1},
+		applied: map[int32]int64{2: 1}, start: map[int32]int64{},
+	}
+	a := newAligned(t, 2)
+	a.others = state.MinTime
+	o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: c, Store: c}
+	look := func(at int64, before, what string, want int64) {
+		t.Helper()
+		a.report(0, Report{At: at, Waits: true})
+		if before != "" {
+			a.expect(before, want)
+		}
+		o.Look(t.Context())
+		a.expect(what, want)
+	}
+	a.report(1, Report{CaughtUp: true})
+	look(2000, "", "what is left is of an open transaction", 2000+apart)
+	c.stable = nil
+	look(3000, "", "it has ended", 3000+apart)
+	look(4000, "not looked again", "it is not applied", 3000+apart)
+
+	c.applied[2] = 2
+	c.records[2] = append(c.records[2], 9000)
+	c.moved = true
+	look(5000, "not looked again", "the leaders are others", 3000+apart)
+	c.moved = false
+	look(8000, "", "they are known", 8000+apart)
+
+	c.records[3] = []int64{1000, 9000}
+	look(8001, "", "a partition was added", 8001+apart)
+	a.clock = a.clock.Add(lookInterval)
+	look(8002, "", "it is listed", 8002+apart)
+	look(8003, "not looked again", "it is not there", 8002+apart)
+	c.applied[3] = 1
+	look(8004, "", "it is", 8004+apart)
+	a.Leave([]state.Partition{{Topic: "t", ID: 1}})
+	look(8005, "another process has it", "it is not there", state.MinTime)
 }
 
 // Partitions that this process was assigned meanwhile are no others.
