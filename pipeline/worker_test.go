@@ -211,15 +211,21 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 	}
 }
 
-// The newest timestamp that a worker remembers is bounded by the clock, so a wrong one does not stay forever.
-func TestNewestTimestampIsBounded(t *testing.T) {
-	t.Parallel()
+// newMappingWorker returns a worker that maps records of a partition of payments.
+func newMappingWorker(t *testing.T) *worker {
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 	w := &worker{
 		cfg: &Config{}, current: newBatch(), live: &backfill.Live{}, mapping: mapping{from: p}, mapper: registry.NewMapper(),
 	}
 	w.mapper.MaxRecordBytes = 1 << 10
+	return w
+}
+
+// The newest timestamp that a worker remembers is bounded by the clock, so a wrong one does not stay forever.
+func TestNewestTimestampIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newMappingWorker(t)
 	w.mapRecord(&fetch.Record{Timestamp: 4_000_000_000_000, Value: []byte(`{"at": 3999999999999, "user": "u"}`)})
 	if most := w.current.began.Add(state.MaxAhead).UnixMilli(); len(w.current.dead) > 0 || w.newest != most {
 		t.Errorf("the newest timestamp is %d, want %d", w.newest, most)
@@ -229,14 +235,9 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 // A record that is set aside says where its partition is, and does not make anything be pruned.
 func TestWhereARecordIsThatIsSetAside(t *testing.T) {
 	t.Parallel()
-	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
-	w := &worker{
-		cfg: &Config{}, current: newBatch(), live: &backfill.Live{}, mapping: mapping{from: p}, mapper: registry.NewMapper(),
-	}
-	w.mapper.MaxRecordBytes = 1 << 10
+	w := newMappingWorker(t)
 	w.mapRecord(&fetch.Record{Timestamp: 1000, Value: []byte("?")})
-	if got := w.unapplied(); len(w.current.dead) != 1 || got[p] != 1000 || w.newest != 0 {
+	if got := w.unapplied(); len(w.current.dead) != 1 || got[w.from] != 1000 || w.newest != 0 {
 		t.Errorf("%d records are set aside, unapplied from %v on; the newest one is of %d", len(w.current.dead), got, w.newest)
 	}
 }
