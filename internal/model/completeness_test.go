@@ -69,6 +69,9 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 		c.step = rapid.SampledFrom([]time.Duration{500 * time.Millisecond, 15 * time.Minute, 7 * time.Hour, 4 * 24 * time.Hour}).Draw(t, "step").Milliseconds()
 		c.now = start.UnixMilli()
 		history := c.born(rapid.SampledFrom(before).Draw(t, "before"), rapid.IntRange(1, 10).Draw(t, "unknown"))
+		if rapid.IntRange(0, 3).Draw(t, "rest") == 0 {
+			c.now += (400 * 24 * time.Hour).Milliseconds() // longer than any window but a lifetime
+		}
 		for range rapid.IntRange(0, 20).Draw(t, "known") {
 			c.event()
 		}
