@@ -173,7 +173,7 @@ func (s *pool) newApplier(name string) *applier {
 	p := s.p
 	return &applier{
 		todo: make(chan *workerBatch), done: make(chan *workerBatch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead, deadTopic: p.cfg.DeadLetterTopic, written: writtenLetters{},
-		enrich: enrich.New(p.cfg.Store, p.history,
+		enrich: enrich.New(p.cfg.Store, p.history, p.alignment,
 			&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second},
 			p.cfg.Schemas, p.cfg.Tables, enrich.Metrics{Written: p.metrics.enriched, Damaged: p.metrics.damaged}, p.log),
 		gap: p.cfg.Store.Gap, grace: p.cfg.Recovery.GracePeriod,

@@ -336,6 +336,9 @@ func (w *worker) submit() {
 	// A shard does not see earlier batches without mutations for it.
 	b.Now = max(b.Now, w.newest)
 	b.Spare = b.Now - w.pruning.by(time.Now())
+	if w.alignment != nil {
+		w.alignment.Apply(b.Now)
+	}
 	w.current, w.other, w.applying = w.other, b, true
 	w.applier.todo <- b
 }
@@ -387,6 +390,9 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 func (w *worker) rewound(p *assignedPartition) {
 	w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 	w.newest, w.pruning = 0, pruning{grace: w.pruning.grace}
+	if w.alignment != nil {
+		w.alignment.Rewind()
+	}
 	for i := range w.current.Ranges {
 		if !w.current.Ranges[i].Behind {
 			w.newest = max(w.newest, w.current.spans[i].greatest)

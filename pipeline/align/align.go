@@ -15,15 +15,16 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// maxApart is how far apart partitions may be: half of the time for which, by default, a question may look back, and of that by which
-// keys live longer than needed.
-const maxApart = 30 * time.Minute
+// MaxApart is how far apart partitions may be: so much may the features of an event count of other partitions that comes after it, and
+// so much may events lie in the future, by default.
+const MaxApart = 5 * time.Minute
 
 // Alignment says up to which timestamp the partitions of a process may be read. It is safe for concurrent use.
 type Alignment struct {
 	patience time.Duration
 	now      func() time.Time
 	limit    atomic.Int64 // set under mu
+	newest   atomic.Int64 // see Newest
 	waited   atomic.Bool
 
 	mu       sync.Mutex
@@ -42,7 +43,7 @@ type place struct {
 	since    time.Time
 	waits    bool
 	read     bool // it was reported, which only begins once the store and the brokers say where
-	caughtUp bool // it is at its end, or within maxApart of the clock
+	caughtUp bool // it is at its end, or within MaxApart of the clock
 }
 
 // New returns an alignment of no partitions. The others wait for one that gets no further for as long as patience. now is time.Now,
@@ -53,6 +54,7 @@ func New(patience time.Duration, now func() time.Time) *Alignment {
 		watchers: map[chan struct{}]bool{}, ahead: make(chan struct{}, 1),
 	}
 	a.limit.Store(state.MinTime)
+	a.newest.Store(state.MinTime)
 	return a
 }
 
@@ -106,7 +108,7 @@ func (a *Alignment) Report(reports []Report) {
 		}
 		// While it is where it had caught up, what was fetched since may be of the present.
 		stays := p.caughtUp && p.at == r.At && p.applied == r.Applied
-		p.caughtUp = r.CaughtUp || !r.Waits && (stays || r.At > now.Add(-maxApart).UnixMilli())
+		p.caughtUp = r.CaughtUp || !r.Waits && (stays || r.At > now.Add(-MaxApart).UnixMilli())
 		p.at, p.applied, p.waits, p.read = r.At, r.Applied, r.Waits, true
 	}
 	a.decide()
@@ -129,6 +131,21 @@ func (a *Alignment) MustWait(p state.Partition, timestamp int64) bool {
 	defer a.mu.Unlock()
 	return a.own[p] == nil || !a.own[p].caughtUp
 }
+
+// Apply notes that records up to a timestamp, in ms, are about to be applied.
+func (a *Alignment) Apply(newest int64) {
+	for {
+		if before := a.newest.Load(); newest <= before || a.newest.CompareAndSwap(before, newest) {
+			return
+		}
+	}
+}
+
+// Rewind notes that the store may have lost what was applied.
+func (a *Alignment) Rewind() { a.newest.Store(state.MinTime) }
+
+// Newest returns the greatest timestamp, in ms, of a record that the process may have applied; state.MinTime if there is none.
+func (a *Alignment) Newest() int64 { return a.newest.Load() }
 
 // Limit returns the timestamp, in ms, up to which records may be read.
 func (a *Alignment) Limit() int64 { return a.limit.Load() }
@@ -223,7 +240,7 @@ func (a *Alignment) decide() {
 	case least == state.MinTime:
 		limit = state.MinTime
 	default:
-		limit = min(least, state.MaxTime-maxApart.Milliseconds()) + maxApart.Milliseconds()
+		limit = min(least, state.MaxTime-MaxApart.Milliseconds()) + MaxApart.Milliseconds()
 	}
 	if limit > a.limit.Swap(limit) {
 		for c := range a.watchers {

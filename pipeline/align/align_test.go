@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	apart    = int64(30 * 60_000) // maxApart, in ms
+	apart    = int64(5 * 60_000) // MaxApart, in ms
 	patience = 10 * time.Second
 )
 

@@ -74,7 +74,7 @@ func (o *Others) Follow(ctx context.Context) {
 func (o *Others) Look(ctx context.Context) {
 	a := o.Alignment
 	number, moment, known, own := a.look()
-	present := a.now().Add(-maxApart).UnixMilli()
+	present := a.now().Add(-MaxApart).UnixMilli()
 	moment = min(moment, present) // whoever has reached the present has caught up
 	old := o.list != nil && number == o.number && a.now().Sub(o.listed) < lookInterval
 	if !old && !o.relist(ctx, number, own) {

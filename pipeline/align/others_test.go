@@ -141,7 +141,7 @@ func TestOthersOfThePresent(t *testing.T) {
 	o := Others{Alignment: a.Alignment, Topics: []string{"t"}, Brokers: c, Store: c}
 	a.report(0, Report{At: now + 48*apart, Waits: true})
 	o.Look(t.Context())
-	a.expect("half an hour ago", state.MinTime)
+	a.expect("just before the present", state.MinTime)
 	c.applied[1] = 1
 	o.Look(t.Context())
 	a.expect("the present", now+49*apart)

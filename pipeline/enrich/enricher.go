@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/pipeline/align"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -33,8 +34,10 @@ type Enricher struct {
 	writer  writer
 	schemas Registry
 	tables  Tables
-	metrics Metrics
-	log     *slog.Logger
+	// alignment tells what the process has applied since the history was read.
+	alignment *align.Alignment
+	metrics   Metrics
+	log       *slog.Logger
 
 	complained time.Time // when damaged state was last logged
 
@@ -56,10 +59,10 @@ type Tables interface {
 }
 
 // New makes an Enricher for the batches of one worker. The client writes the events; the workers of
-// a processor share the history, the tables, which may be nil if no feature looks one up, and the registry, which may be nil
-// if no events are written in Avro.
-func New(s store.Store, h *store.Histories, client *kafka.Client, r Registry, t Tables, m Metrics, log *slog.Logger) *Enricher {
-	e := &Enricher{store: s, past: h, writer: writer{client}, schemas: r, tables: t, metrics: m, log: log, written: writtenEvents{}}
+// a processor share the history, the alignment, the tables, which may be nil if no feature looks one up, and the registry, which may
+// be nil if no events are written in Avro.
+func New(s store.Store, h *store.Histories, a *align.Alignment, client *kafka.Client, r Registry, t Tables, m Metrics, log *slog.Logger) *Enricher {
+	e := &Enricher{store: s, past: h, alignment: a, writer: writer{client}, schemas: r, tables: t, metrics: m, log: log, written: writtenEvents{}}
 	if t != nil {
 		e.reading.SetTables(t)
 	}
@@ -195,8 +198,8 @@ func (e *Enricher) awaited() error {
 	return nil
 }
 
-// look reads since when the state holds all events, and since when none of it has expired. An event gets the
-// completeness of the time of writing: if it is written again, more of its features may be complete.
+// look reads since when the state holds all events, since when none of it has expired, and the newest record that it may have. An
+// event gets the completeness of the time of writing: if it is written again, more of its features may be complete.
 func (e *Enricher) look(ctx context.Context) error {
 	history, err := e.past.Get(ctx, time.Time{})
 	if err == nil && history.Missing != nil { // unknown for some shards
@@ -207,7 +210,7 @@ func (e *Enricher) look(ctx context.Context) error {
 	}
 	usable := e.past.At(history, e.asked)
 	e.stale = usable != history
-	e.known.look(usable, e.past.Now())
+	e.known.look(usable, e.past.Now(), e.alignment.Newest())
 	return nil
 }
 
@@ -269,7 +272,7 @@ var errAnswersAgain = errors.New("a server of the store answers again, its shard
 // asked after.
 func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
-	e.reading.SetPresent(n.now - n.stream.maxFuture)
+	e.reading.SetPresent(n.present(e.known.newest))
 	e.reading.SetRemaining(e.known.remaining)
 	e.reading.SetInHand(n.inHand)
 	n.want(&e.reading, before)

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/align"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -184,6 +185,12 @@ func (n *Event) wanted(before bool) iter.Seq2[int, *features.Feature] {
 			}
 		}
 	}
+}
+
+// present returns the first moment, in ms, that counts as the present of the event: its record's time is that of the clock, unless
+// records were applied that are further ahead than partitions may be. newest is the time of the newest one.
+func (n *Event) present(newest int64) int64 {
+	return max(n.now, newest-align.MaxApart.Milliseconds()) - n.stream.maxFuture
 }
 
 // want requests the features of the event.
