@@ -187,7 +187,8 @@ func TestTablesEqualModel(t *testing.T) {
 					`{"id":"s1","risk":"high","limit":1}`, `{"id":"s2","risk":"low","limit":-1}`, `{"id":"s2","risk":"high","limit":-1}`))
 			case "accounts":
 				r.write("accounts", partition, at, pick("", "a"), pick("", `{"before":null,"after":{"user":"u1","level":1},"op":"c"}`,
-					`{"before":null,"after":{"user":"u1","level":2},"op":"u"}`, `{"before":null,"after":{"user":"u1"},"op":"u"}`, `{"before":{"user":"u1"},"after":null,"op":"d"}`))
+					`{"before":null,"after":{"user":"u1","level":2},"op":"u"}`, `{"before":null,"after":{"user":"u1"},"op":"u"}`, `{"before":null,"after":{"user":"u2"},"op":"u"}`,
+					`{"before":null,"after":{"user":"u3"},"op":"u"}`, `{"before":{"user":"u1"},"after":null,"op":"d"}`))
 			case "blocked":
 				value := pick("u1", "u2")
 				r.write("lists", 0, at, "blocked/"+value, fmt.Sprintf(`{"list":"blocked","value":%q,"why":"w%d"%s}`, value, at, pick("", `,"removed":true`, `,"until":"1970-01-01T00:00:00.005Z"`)))
