@@ -173,7 +173,7 @@ func explainStream(r *features.Registry, s *record.Stream) Stream {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
 	if s.Dedup > 0 {
-		p.Dedup = &Dedup{Within: window.FormatDuration(s.Dedup), EventBytes: record.EarlierBytes, PartitionBytes: record.EarlierBytes * record.MaxEarlier}
+		p.Dedup = &Dedup{Within: window.FormatDuration(s.Dedup), EventBytes: 2 * record.EarlierBytes, PartitionBytes: record.EarlierBytes * record.MaxEarlier}
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -13,8 +14,8 @@ const MaxDedup = 7 * 24 * time.Hour
 // EarlierBytes.
 const MaxEarlier = 1 << 20
 
-// EarlierBytes is how many bytes Earlier takes of an event at most, while its events are growing in number: 48 otherwise.
-const EarlierBytes = 96
+// EarlierBytes is how many bytes Earlier takes of an event, and up to twice as many while its events are growing in number.
+const EarlierBytes = 40
 
 // Earlier tells which events repeat one of an earlier record of their partition, for streams with Dedup. That depends on
 // the log and the definitions only, so whoever reads the log finds the same, from whatever offset on.
@@ -41,7 +42,6 @@ type Earlier struct {
 	Cut int64
 
 	secret  state.Secret
-	passed  uint
 	windows []earlierEvents
 	offset  int64 // of the record that has come
 	newest  int64 // the time of the log, in ms
@@ -79,20 +79,14 @@ func (e *Earlier) Pass(offset, timestamp int64) {
 	}
 	far := offset-e.offset > MaxEarlier || timestamp > e.newest && uint64(timestamp)-uint64(e.newest) > uint64(MaxDedup.Milliseconds())
 	e.offset, e.newest = offset, max(e.newest, timestamp)
-	// A processor waits for the memory of several slots at once, if it may free several.
-	if e.passed++; far || e.passed%forgetEvery == 0 {
-		for i := range e.windows {
-			e.Cut += e.windows[i].forget(uint32(offset), uint32(e.newest), far)
-		}
+	for i := range e.windows {
+		e.Cut += e.windows[i].forget(uint32(offset), uint32(e.newest), far)
 	}
 }
 
-// forgetEvery is after how many records events are forgotten. Until then they are known to be too old.
-const forgetEvery = 16
-
 // Repeats reports whether an event of the record that has come repeats one of an earlier record, and remembers it. Call it
-// only for an event of a record that is not poison for any stream. copied is true for a copy of a dead letter that does
-// not count in all series.
+// only for an event of a record that is not poison for any stream, and once for each stream. copied is true for a copy of a
+// dead letter that does not count in all series.
 func (e *Earlier) Repeats(event *Event, copied bool) bool {
 	if e == nil || len(event.ID) == 0 {
 		return false
@@ -103,7 +97,11 @@ func (e *Earlier) Repeats(event *Event, copied bool) bool {
 			if copied {
 				hash = ^hash
 			}
-			return w.add(earlierEvent{hash: hash, timestamp: event.Now, newest: uint32(e.newest), offset: uint32(e.offset)})
+			came := earlierEvent{hash: hash, timestamp: event.Now, newest: uint32(e.newest), offset: uint32(e.offset)}
+			repeats := w.repeats(&came)
+			e.Cut += w.forget(came.offset+1, came.newest, false) // of no use for the next record: MaxEarlier are left with this one
+			w.add(came)
+			return repeats
 		}
 	}
 	return false
@@ -115,21 +113,20 @@ type earlierEvent struct {
 	hash           uint64
 	timestamp      int64
 	newest, offset uint32
-	// before is the place, plus 1, of the newest event of this hash before it that has a greater timestamp; 0 for none. It
-	// may be forgotten, see earlierEvents.older. Those with smaller timestamps are never needed again.
-	before uint32
-	passed bool // a later event has the hash
+	before         uint32 // the number of the next older event of its chain
 }
 
-// earlierEvents are those of a stream, in a ring in the order of their offsets. The slots of a hash table hold the newest
-// event of each hash: the upper half of the hash, and the place in the ring, plus 1.
+// earlierEvents are those of a stream, in the order of their offsets. They are numbered, modulo 2^32, and the last bits of
+// a number are the place in the ring. Those whose hashes begin alike are a chain from the newest to the oldest, as in the
+// window of LZ77: nothing is done to it to forget an event, because a chain ends where a number is not that of an older
+// event that is remembered.
 type earlierEvents struct {
 	stream      string
 	reach       uint32 // ms
 	ring        []earlierEvent
-	first, size uint32 // where the oldest is, and how many there are
-	slots       []uint64
-	shift       int // from the upper half of a hash to a slot
+	first, size uint32   // the number of the oldest, and how many there are
+	chains      []uint32 // the numbers of their newest events
+	shift       int      // from a hash to its chain
 }
 
 const leastEarlier = 64
@@ -142,123 +139,59 @@ func newEarlierEvents(s *Stream) earlierEvents {
 
 // grow makes room for twice as many events.
 func (w *earlierEvents) grow() {
-	was := *w
-	length := max(leastEarlier, 2*len(was.ring))
-	w.ring, w.slots, w.first, w.shift = make([]earlierEvent, length), make([]uint64, 2*length), 0, 32
-	for n := len(w.slots); n > 1; n /= 2 {
-		w.shift--
+	was, size := w.ring, w.size
+	length := max(leastEarlier, 2*len(was))
+	w.ring, w.chains = make([]earlierEvent, length), make([]uint32, 2*length)
+	w.shift = 65 - bits.Len(uint(len(w.chains)))
+	for w.size = 0; w.size < size; {
+		e := was[(w.first+w.size)&uint32(len(was)-1)]
+		w.repeats(&e) // for its chain
+		w.add(e)
 	}
-	for i := range w.size {
-		e := was.ring[(was.first+i)&uint32(len(was.ring)-1)]
-		if e.before > 0 {
-			if !was.older(e.before-1, was.first+i) {
-				e.before = 0
-			} else {
-				e.before = (e.before-1-was.first)&uint32(len(was.ring)-1) + 1
+}
+
+// repeats reports whether the event that comes next repeats one. What it makes superfluous leaves its chain: else an ID
+// that comes again and again would have a long one.
+func (w *earlierEvents) repeats(e *earlierEvent) (repeats bool) {
+	link, age := &w.chains[e.hash>>w.shift], w.size
+	for !repeats && *link-w.first < age {
+		age = *link - w.first
+		o := &w.ring[*link&uint32(len(w.ring)-1)]
+		if o.hash == e.hash {
+			repeats = o.timestamp >= e.timestamp || uint64(e.timestamp)-uint64(o.timestamp) <= uint64(w.reach)
+			if o.timestamp <= e.timestamp { // what repeats it repeats e, too
+				*link = o.before
+				continue
 			}
 		}
-		w.ring[i] = e
-		if !e.passed {
-			at, _ := w.find(e.hash)
-			w.slots[at] = slotOf(e.hash, i)
-		}
+		link = &o.before
 	}
+	return repeats
 }
 
-func slotOf(hash uint64, place uint32) uint64 { return hash>>32<<32 | uint64(place+1) }
-
-// older reports whether the event at a place is still remembered and older than the one at another place. Otherwise the
-// place is free, or that of a newer event.
-func (w *earlierEvents) older(place, than uint32) bool {
-	mask := uint32(len(w.ring) - 1)
-	return (place-w.first)&mask < (than-w.first)&mask
-}
-
-// find returns the slot of a hash, or else the free one where it belongs.
-func (w *earlierEvents) find(hash uint64) (at uint32, found bool) {
-	mask := uint32(len(w.slots) - 1)
-	for at = uint32(hash>>32) >> w.shift; ; at = (at + 1) & mask {
-		switch slot := w.slots[at]; {
-		case slot == 0:
-			return at, false
-		case slot>>32 == hash>>32 && w.ring[uint32(slot)-1].hash == hash:
-			return at, true
-		}
-	}
-}
-
-// add adds the newest event, and reports whether it repeats another one.
-func (w *earlierEvents) add(e earlierEvent) (repeats bool) {
+// add adds the newest event.
+func (w *earlierEvents) add(e earlierEvent) {
 	if int(w.size) == len(w.ring) {
 		w.grow()
 	}
-	place := (w.first + w.size) & uint32(len(w.ring)-1)
-	at, found := w.find(e.hash)
-	if found {
-		other := uint32(w.slots[at]) - 1
-		w.ring[other].passed = true
-		for {
-			o := &w.ring[other]
-			if old, cut := w.outdated(o, e.offset, e.newest); old || cut {
-				break
-			}
-			repeats = repeats || o.timestamp >= e.timestamp || uint64(e.timestamp)-uint64(o.timestamp) <= uint64(w.reach)
-			if o.timestamp > e.timestamp {
-				e.before = other + 1
-				break
-			}
-			if o.before == 0 || !w.older(o.before-1, other) {
-				break
-			}
-			other = o.before - 1
-		}
-	}
-	w.slots[at] = slotOf(e.hash, place)
-	w.ring[place] = e
+	number, newest := w.first+w.size, &w.chains[e.hash>>w.shift]
+	e.before, *newest = *newest, number
+	w.ring[number&uint32(len(w.ring)-1)] = e
 	w.size++
-	return repeats
 }
 
 // forget forgets the events that no further one can repeat once the log is at an offset and a time; far means that both are
 // further away than they can tell. It returns how many were forgotten because of their offset alone.
 func (w *earlierEvents) forget(offset, newest uint32, far bool) (cut int64) {
 	for w.size > 0 {
-		e := &w.ring[w.first]
-		old, onlyCut := w.outdated(e, offset, newest)
-		if !far && !old && !onlyCut {
-			break
-		}
-		if onlyCut && !far {
+		e := &w.ring[w.first&uint32(len(w.ring)-1)]
+		if old := newest-e.newest > w.reach; !far && !old {
+			if offset-e.offset <= MaxEarlier {
+				break
+			}
 			cut++
 		}
-		if !e.passed {
-			at, _ := w.find(e.hash)
-			w.free(at)
-		}
-		w.first = (w.first + 1) & uint32(len(w.ring)-1)
-		w.size--
+		w.first, w.size = w.first+1, w.size-1
 	}
 	return cut
-}
-
-// outdated reports whether an event cannot be repeated any more once the log is at an offset and a time: it is too old, or
-// only cut off by its offset.
-func (w *earlierEvents) outdated(e *earlierEvent, offset, newest uint32) (old, cut bool) {
-	if newest-e.newest > w.reach {
-		return true, false
-	}
-	return false, offset-e.offset > MaxEarlier
-}
-
-// free empties a slot, and moves those after it that would no longer be found.
-func (w *earlierEvents) free(at uint32) {
-	mask := uint32(len(w.slots) - 1)
-	for next := (at + 1) & mask; w.slots[next] != 0; next = (next + 1) & mask {
-		home := uint32(w.slots[next]>>32) >> w.shift
-		if (next-home)&mask >= (next-at)&mask {
-			w.slots[at] = w.slots[next]
-			at = next
-		}
-	}
-	w.slots[at] = 0
 }

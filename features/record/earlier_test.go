@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -135,15 +136,37 @@ func TestEarlierEventsAreBounded(t *testing.T) {
 			t.Fatalf("the event at offset %d repeats an earlier one", i)
 		}
 	}
-	if w := &e.windows[0]; w.size > MaxEarlier+forgetEvery || uint64(len(w.ring))*32+uint64(len(w.slots))*8 > 2*MaxEarlier*EarlierBytes || e.Cut < most-MaxEarlier-1-forgetEvery || e.Cut >= most-MaxEarlier {
+	if w := &e.windows[0]; w.size != MaxEarlier || len(w.ring)*int(unsafe.Sizeof(w.ring[0]))+len(w.chains)*int(unsafe.Sizeof(w.chains[0])) != MaxEarlier*EarlierBytes || e.Cut != most-MaxEarlier {
 		t.Errorf("%d events are remembered in %d places, and %d were cut off", w.size, len(w.ring), e.Cut)
 	}
-	for offset, want := range map[int64]bool{most - 1 - MaxEarlier: false, most - MaxEarlier: true} {
-		text[0], text[1], text[2] = byte(offset), byte(offset>>8), byte(offset>>16)
-		e.Pass(most, most/1000)
-		if got := e.Repeats(&event, false); got != want {
-			t.Errorf("the event of offset %d comes again at offset %d: it repeats it: %v, want %v", offset, int64(most), got, want)
+	for again, of := range []int64{most - 1 - MaxEarlier, most + 1 - MaxEarlier} {
+		offset := most + int64(again)
+		text[0], text[1], text[2] = byte(of), byte(of>>8), byte(of>>16)
+		e.Pass(offset, most/1000)
+		if got, want := e.Repeats(&event, false), offset-of <= MaxEarlier; got != want {
+			t.Errorf("the event of offset %d comes again at offset %d: it repeats it: %v, want %v", of, offset, got, want)
 		}
+	}
+}
+
+// However often an ID comes, its chain stays short, for those it shares it with.
+func TestEarlierEventsOfOneID(t *testing.T) {
+	s := deduplicating("a", time.Hour)
+	e, event := NewEarlier([]*Stream{s}, "events", state.NewSecret()), Event{Stream: s, ID: []byte("1")}
+	for i := range int64(1000) {
+		e.Pass(i, i)
+		if event.Now = i; e.Repeats(&event, false) != (i > 0) {
+			t.Fatalf("event %d repeats an earlier one: %v", i, i == 0)
+		}
+	}
+	w := &e.windows[0]
+	length := 0
+	for number, age := w.first+w.size-1, w.size; number-w.first < age; number = w.ring[number&uint32(len(w.ring)-1)].before {
+		age = number - w.first
+		length++
+	}
+	if length > 10 { // one that each growth has put back, and the newest
+		t.Errorf("its chain has %d events", length)
 	}
 }
 
