@@ -115,7 +115,7 @@ func (c *Compiler) addLog(f *Feature, in Inputs) error {
 		return err
 	}
 	f.Series = append(f.Series, s)
-	log := c.writes[f.Stream][strings.Join(s.By, "|")].log
+	log := c.writes[f.Stream][strings.Join(s.By, "|")].logs[0]
 	log.every = log.every || in.Where == nil || f.Window.ByEvents()
 	val := func(field int) (column *state.Column) {
 		if field >= 0 && err == nil {
@@ -266,11 +266,11 @@ func (c *Compiler) write(f *Feature, w seriesWrite) error {
 			if err != nil {
 				return err
 			}
-			entities[entity].ids = ids
+			entities[entity].ids = []*state.Series{ids}
 		}
 	}
 	if w.series.Measure == state.Record {
-		entities[entity].log = &logWrite{series: w.series}
+		entities[entity].logs = []*logWrite{{series: w.series}}
 		return nil
 	}
 	entities[entity].series = append(entities[entity].series, w)

@@ -59,8 +59,8 @@ func (r *Registry) NewArchiveMapper(f *state.Fill, stream *record.Stream) *Mappe
 			for j := range e.series {
 				e.series[j].cut = nil
 			}
-			if e.log != nil {
-				e.log.cut = nil
+			for j := range e.logs {
+				e.logs[j].cut = nil
 			}
 		}
 	}
@@ -74,12 +74,8 @@ func (r *Registry) reduce(m *Mapper, f *state.Fill) {
 		for i, e := range mapping.entities {
 			kept := r.writes[stream][i].filled(stream, f).all()
 			e.series = slices.DeleteFunc(e.series, func(s seriesMapping) bool { return !slices.Contains(kept, s.Series) })
-			if e.log != nil && !slices.Contains(kept, e.log.series) {
-				e.log = nil
-			}
-			if !slices.Contains(kept, e.ids) {
-				e.ids = nil
-			}
+			e.logs = slices.DeleteFunc(e.logs, func(l logMapping) bool { return !slices.Contains(kept, l.series) })
+			e.ids = slices.DeleteFunc(slices.Clone(e.ids), func(s *state.Series) bool { return !slices.Contains(kept, s) })
 			if len(kept) > 0 {
 				entities = append(entities, e)
 			}
@@ -104,11 +100,15 @@ func (r *Registry) FillOf(some map[*state.Series]bool) *state.Fill {
 					add(seriesKey(stream, w.series))
 				}
 			}
-			if ids := writes[i].ids; ids != nil && some[ids] {
-				add(seriesKey(stream, ids))
+			for _, ids := range writes[i].ids {
+				if some[ids] {
+					add(seriesKey(stream, ids))
+				}
 			}
-			if log := writes[i].log; log != nil && some[log.series] {
-				log.retained(stream, add)
+			for _, log := range writes[i].logs {
+				if some[log.series] {
+					log.retained(stream, add)
+				}
 			}
 		}
 	}
@@ -142,15 +142,17 @@ func (w *entityWrites) filled(stream *record.Stream, f *state.Fill) entityWrites
 			part.series = append(part.series, s)
 		}
 	}
-	if w.ids != nil && has(seriesKey(stream, w.ids)) {
-		part.ids = w.ids
+	for _, ids := range w.ids {
+		if has(seriesKey(stream, ids)) {
+			part.ids = append(part.ids, ids)
+		}
 	}
-	if w.log != nil {
-		w.log.retained(stream, func(key string) {
-			if has(key) {
-				part.log = w.log
-			}
-		})
+	for _, log := range w.logs {
+		covered := false
+		log.retained(stream, func(key string) { covered = covered || has(key) })
+		if covered {
+			part.logs = append(part.logs, log)
+		}
 	}
 	return part
 }
@@ -160,11 +162,9 @@ func (w entityWrites) all() (list []*state.Series) {
 	for _, s := range w.series {
 		list = append(list, s.series)
 	}
-	if w.ids != nil {
-		list = append(list, w.ids)
-	}
-	if w.log != nil {
-		list = append(list, w.log.series)
+	list = append(list, w.ids...)
+	for _, log := range w.logs {
+		list = append(list, log.series)
 	}
 	return list
 }

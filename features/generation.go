@@ -42,7 +42,7 @@ func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
 	keepGroups(over.Series)
 	for stream, writes := range r.writes {
 		for i := range writes {
-			over.writes[stream] = append(over.writes[stream], g.writes(&writes[i])...)
+			over.writes[stream] = append(over.writes[stream], g.writes(&writes[i]))
 		}
 	}
 	over.Features, over.Services, over.Enrichments, over.defined = nil, nil, nil, r.Features
@@ -115,32 +115,33 @@ func (g *generations) written(s *state.Series) []*state.Series {
 	return kept
 }
 
-// writes repeats the writes of an event for each generation: all generations of a series receive the same events.
-func (g *generations) writes(w *entityWrites) (all []entityWrites) {
-	layers := 1
-	for _, s := range w.all() {
-		layers = max(layers, len(g.written(s)))
+// writes repeats the writes of an event for each generation: all generations of a series receive the same events. They stay
+// those of one entity, so that an event remains one update of it, which its ID tells from a repetition.
+func (g *generations) writes(w *entityWrites) entityWrites {
+	all := entityWrites{by: w.by}
+	kept := make([][]*state.Series, len(w.series))
+	layers := 0
+	for i, write := range w.series {
+		kept[i] = g.written(write.series)
+		layers = max(layers, len(kept[i]))
 	}
-	for i := range layers {
-		layer := entityWrites{by: w.by}
-		for _, write := range w.series {
-			if kept := g.written(write.series); i < len(kept) {
-				write.series = kept[i]
-				layer.series = append(layer.series, write)
+	for layer := range layers { // series that an event changes alike stay beside each other
+		for i, write := range w.series {
+			if layer < len(kept[i]) {
+				write.series = kept[i][layer]
+				all.series = append(all.series, write)
 			}
 		}
-		if w.log != nil {
-			if kept := g.written(w.log.series); i < len(kept) {
-				log := *w.log
-				log.series = kept[i]
-				layer.log = &log
-			}
+	}
+	for _, log := range w.logs {
+		for _, s := range g.written(log.series) {
+			made := *log
+			made.series = s
+			all.logs = append(all.logs, &made)
 		}
-		if w.ids != nil { // event IDs are remembered once, with any generation
-			kept := g.written(w.ids)
-			layer.ids = kept[min(i, len(kept)-1)]
-		}
-		all = append(all, layer)
+	}
+	for _, ids := range w.ids {
+		all.ids = append(all.ids, g.written(ids)...)
 	}
 	return all
 }

@@ -1,6 +1,10 @@
 package features
 
-import "github.com/weir-stream/weir/state"
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
 
 // LogColumn names a column of a log: a field, or the text of a filter or condition, whose column is present if it is
 // true.
@@ -13,10 +17,11 @@ type LogColumn struct {
 func (r *Registry) LogColumns(s *state.Series) (list []LogColumn) {
 	for _, stream := range r.Streams {
 		for _, w := range r.writes[stream] {
-			if w.log == nil || w.log.series != s {
+			i := slices.IndexFunc(w.logs, func(l *logWrite) bool { return l.series == s })
+			if i < 0 {
 				continue
 			}
-			for _, c := range w.log.columns {
+			for _, c := range w.logs[i].columns {
 				if c.where != nil {
 					list = append(list, LogColumn{c.Column, c.where.Text})
 				} else {

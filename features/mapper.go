@@ -63,8 +63,8 @@ type streamMapping struct {
 type entityMapping struct {
 	by     []int
 	series []seriesMapping
-	log    *logMapping
-	ids    *state.Series // nil for none
+	logs   []logMapping
+	ids    []*state.Series
 }
 
 type logMapping struct {
@@ -128,11 +128,12 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 	}
 	for _, w := range writes {
 		e := entityMapping{by: w.by, ids: w.ids}
-		if w.log != nil {
-			e.log = &logMapping{logWrite: w.log, cut: cuts.of(w.log.series.Cut)}
-			for _, c := range w.log.columns {
-				e.log.wheres = append(e.log.wheres, whereIndex(c.where))
+		for _, l := range w.logs {
+			log := logMapping{logWrite: l, cut: cuts.of(l.series.Cut)}
+			for _, c := range l.columns {
+				log.wheres = append(log.wheres, whereIndex(c.where))
 			}
+			e.logs = append(e.logs, log)
 		}
 		for _, sw := range w.series {
 			sp := seriesMapping{
@@ -298,24 +299,30 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 			}
 			b.Add(mutation)
 		}
-		switch {
-		case entity.log == nil || !m.counts(entity.log.series.ID) || !entity.log.cut.Logged(e.Time, at) || !m.recordOf(entity.log, e, p):
-		case entity.log.series.Late(e.Time, e.Now):
-			late = true
-		default:
-			if !begun {
-				b.Update(rangeIndex, at.Offset, m.entity)
-				begun = true
+		for j := range entity.logs {
+			log := &entity.logs[j]
+			switch {
+			case !m.counts(log.series.ID) || !log.cut.Logged(e.Time, at) || !m.recordOf(log, e, p):
+			case log.series.Late(e.Time, e.Now):
+				late = true
+			default:
+				if !begun {
+					b.Update(rangeIndex, at.Offset, m.entity)
+					begun = true
+				}
+				m.text = state.AppendLogRecord(m.text[:0], m.record)
+				m.addText(state.Mutation{Series: log.series, Tile: e.Time}, b.Hold(m.text), b)
 			}
-			m.text = state.AppendLogRecord(m.text[:0], m.record)
-			m.addText(state.Mutation{Series: entity.log.series, Tile: e.Time}, b.Hold(m.text), b)
 		}
-		if begun && entity.ids != nil && e.ID != nil {
+		if !begun || e.ID == nil {
+			continue
+		}
+		for _, ids := range entity.ids {
 			if id == nil {
 				m.text = value.Shorten(m.text[:0], e.ID, value.MaxText)
 				id = b.Hold(m.text)
 			}
-			m.addText(state.Mutation{Series: entity.ids, Tile: entity.ids.TileOf(e.Now)}, id, b)
+			m.addText(state.Mutation{Series: ids, Tile: ids.TileOf(e.Now)}, id, b)
 		}
 	}
 	return late

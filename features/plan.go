@@ -25,12 +25,12 @@ func (r *Registry) makePlan(tiling map[string]state.Tiling) {
 			for _, sw := range w.series {
 				keep(seriesKey(s, sw.series), state.Retention{Keep: sw.series.Keep, Max: capOf(sw.series)})
 			}
-			if w.ids != nil {
-				keep(seriesKey(s, w.ids), state.Retention{Keep: w.ids.Keep})
+			for _, ids := range w.ids {
+				keep(seriesKey(s, ids), state.Retention{Keep: ids.Keep})
 			}
-			if w.log != nil {
-				kept := state.Retention{Keep: w.log.series.Keep, Max: capOf(w.log.series)}
-				w.log.retained(s, func(key string) { keep(key, kept) })
+			for _, log := range w.logs {
+				kept := state.Retention{Keep: log.series.Keep, Max: capOf(log.series)}
+				log.retained(s, func(key string) { keep(key, kept) })
 			}
 		}
 	}

@@ -47,8 +47,8 @@ type File struct {
 type entityWrites struct {
 	by     []int // fields that make the entity, sorted by name
 	series []seriesWrite
-	log    *logWrite     // nil where no feature needs the events themselves
-	ids    *state.Series // nil where event IDs are not remembered
+	logs   []*logWrite     // the generations of the log; none where no feature needs the events themselves
+	ids    []*state.Series // those of the series of event IDs; none where these are not remembered
 }
 
 // logWrite is the log that a stream keeps of an entity.

@@ -25,16 +25,12 @@ func (r *Registry) Work(s *record.Stream) Work {
 				}
 			}
 		}
-		if e.ids != nil {
-			w.Mutations++
-		}
-		if e.log == nil {
-			continue
-		}
-		w.Mutations++
-		for _, c := range e.log.columns {
-			if c.where != nil {
-				filters[c.where] = true
+		w.Mutations += len(e.ids) + len(e.logs)
+		for _, log := range e.logs {
+			for _, c := range log.columns {
+				if c.where != nil {
+					filters[c.where] = true
+				}
 			}
 		}
 	}

@@ -203,6 +203,49 @@ func TestPendingThatHasArrived(t *testing.T) {
 	}
 }
 
+// A pending event counts in all generations of its entities' state, whichever a feature reads, and once.
+func TestPendingInAllGenerations(t *testing.T) {
+	b := newBus(t)
+	before := b.registry.Plan()
+	after := defined.Registry(t, strings.Replace(pendingDefinitions, "tx: COUNT(1d, payment, user)", "tx: COUNT(3d, payment, user, tile=1h)", 1))
+	history := func(epochs ...state.PlanEpoch) *state.History {
+		h := &state.History{Plans: map[string]*state.Plan{before.Version: before}, Newest: noon.UnixMilli(), Now: noon.UnixMilli()}
+		for _, topic := range []string{"logins", "payments"} {
+			for _, e := range epochs {
+				e.Topic = topic
+				h.PlanEpochs = append(h.PlanEpochs, e)
+			}
+		}
+		return h
+	}
+	plan := state.Bind(after.Plan(), &state.Known{
+		Plans: map[string]*state.Plan{before.Version: before}, Now: noon.UnixMilli(),
+		History: history(state.PlanEpoch{Version: before.Version, Last: state.MaxTime}),
+	})
+	h := history(state.PlanEpoch{Version: before.Version, Last: noon.Add(-60 * day).UnixMilli()}, state.PlanEpoch{Version: plan.Version, Last: state.MaxTime})
+	h.Plans[plan.Version] = plan
+	b.registry = after.Keeping(plan, h)
+	if tx := defined.Feature(t, b.registry, "tx").Series[0]; tx.ID == defined.Feature(t, after, "tx").Series[0].ID {
+		t.Fatal("the feature reads the generation that it had before")
+	}
+	b.handler = newHandler(clocked{b.store}, func(c *setup) { c.Registry = func() *features.Registry { return b.registry } })
+	event := payment("p1", 0, "ok")
+	for _, arrived := range []bool{false, true} {
+		if arrived {
+			b.arrive("payments", event)
+		}
+		got := b.ask(`, "pending": {"stream": "payment", "event": ` + event + `}`)
+		for _, want := range []string{`"tx":{"value":1,`, `"paid":{"value":12.3,`, `"last":{"value":12.3,`} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the answer does not contain %s: %s", want, got)
+			}
+		}
+	}
+	if got, want := b.ask(`, "pending": {"stream": "payment", "event": `+payment("p2", 0, "ok")+`}`), `"tx":{"value":2,`; !strings.Contains(got, want) || strings.Contains(got, `"met"`) {
+		t.Errorf("the answer does not contain %s, or says that it met the event: %s", want, got)
+	}
+}
+
 func TestPendingRefusals(t *testing.T) {
 	b := newBus(t)
 	event := func(name, json string) string { return `{"stream": "` + name + `", "event": ` + json + `}` }

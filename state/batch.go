@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 )
@@ -203,12 +204,14 @@ func WithRoom[T any](s []T) []T {
 	return s
 }
 
-// IDMutation returns the mutation by which an entity remembers the ID of the event; nil if it does not.
-func (b *Batch) IDMutation(u *EntityUpdate) *Mutation {
-	for i := u.From; i < u.To; i++ {
-		if b.Mutations[i].Series.Measure == RememberID {
-			return &b.Mutations[i]
+// IDMutations yields the mutations by which an entity remembers the ID of the event, one for each generation of the series
+// of IDs.
+func (b *Batch) IDMutations(u *EntityUpdate) iter.Seq[*Mutation] {
+	return func(yield func(*Mutation) bool) {
+		for i := u.From; i < u.To; i++ {
+			if b.Mutations[i].Series.Measure == RememberID && !yield(&b.Mutations[i]) {
+				return
+			}
 		}
 	}
-	return nil
 }

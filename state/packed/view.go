@@ -2,6 +2,7 @@ package packed
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
@@ -143,7 +144,7 @@ func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 		if string(u.Entity) != entity {
 			continue
 		}
-		if at, known := ids.met(pending.IDMutation(u)); known {
+		if at, known := ids.met(pending.IDMutations(u)); known {
 			pending.Met = append(pending.Met, state.Met{Update: i, At: at})
 			continue
 		}
@@ -157,16 +158,18 @@ func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 	}
 }
 
-// met reports whether and when an event was already applied, given the mutation with its ID.
-func (v *View) met(id *state.Mutation) (at int64, known bool) {
-	if id == nil {
-		return 0, false
+// met reports whether and when an event was already applied, given the mutations with its ID: any generation may know it.
+func (v *View) met(ids iter.Seq[*state.Mutation]) (at int64, known bool) {
+	for id := range ids {
+		i := v.Index(id.Series)
+		if i < 0 {
+			continue
+		}
+		if t, met := v.parts[i].state.(*dedupSet).met(id); met && (!known || t < at) {
+			at, known = t, true
+		}
 	}
-	i := v.Index(id.Series)
-	if i < 0 {
-		return 0, false
-	}
-	return v.parts[i].state.(*dedupSet).met(id)
+	return at, known
 }
 
 // IDSeries appends the series of IDs that show which of the pending events were applied to an
@@ -174,9 +177,13 @@ func (v *View) met(id *state.Mutation) (at int64, known bool) {
 func IDSeries(list []*state.Series, pending *state.Batch, group, entity string) []*state.Series {
 	for i := range pending.Updates {
 		u := &pending.Updates[i]
-		id := pending.IDMutation(u)
-		if id != nil && id.Series.Group == group && string(u.Entity) == entity && !slices.Contains(list, id.Series) {
-			list = append(list, id.Series)
+		if string(u.Entity) != entity {
+			continue
+		}
+		for id := range pending.IDMutations(u) {
+			if id.Series.Group == group && !slices.Contains(list, id.Series) {
+				list = append(list, id.Series)
+			}
 		}
 	}
 	return list
