@@ -22,7 +22,9 @@ func Client(cfg *config.Config) (redis.UniversalClient, error) {
 	}
 	switch cfg.Redis.Mode {
 	case "sentinel":
-		return redis.NewFailoverClient(options.Failover()), nil
+		client := redis.NewFailoverClient(options.Failover())
+		client.Options().Addr = cfg.Redis.MasterName // for messages; the library calls each FailoverClient
+		return client, nil
 	case "cluster":
 		client := redis.NewClusterClient(options.Cluster())
 		redisstore.FollowSlots(client)

@@ -80,8 +80,9 @@ func TestRedisModes(t *testing.T) {
 			t.Errorf("mode %s makes a %v, want a %T", mode, got, want)
 		}
 		if single, ok := client.(*redis.Client); ok {
-			if through := single.Options().Addr == "FailoverClient"; through != (mode == "sentinel") {
-				t.Errorf("mode %s connects to %s", mode, single.Options().Addr)
+			want := map[string]string{"single": c.Redis.Addresses[0], "sentinel": "primary"}[mode]
+			if got := single.Options().Addr; got != want {
+				t.Errorf("messages in mode %s name the server %s, want %s", mode, got, want)
 			}
 		}
 		_ = client.Close()
