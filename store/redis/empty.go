@@ -18,6 +18,9 @@ var emptyLua string
 
 // A shard gets its first position when it has no state keys: from then on, state and progress change together. A shard that has
 // lost its progress may still have state keys, of records that are unknown and will be applied again. So it is emptied first.
+//
+// After a resharding, until its old keys are deleted, these have what the log may no longer have. So a new shard whose server has
+// gone back to before it is frozen as one that is half copied is: weir reshard copies it again.
 
 // NoteEmptied calls a function with the number of state keys that were deleted because their shards had lost their progress.
 func NoteEmptied(note func(keys int64)) Option {
@@ -30,10 +33,17 @@ const emptiedAtOnce = 500
 // empty empties those of some shards that have not begun, which begin then. A walk over the keys of a single server finds those of
 // all of its shards.
 func (s *Store) empty(ctx context.Context, shards []int) error {
-	at := emptying{place: "0"}
+	at := emptying{place: "0", mark: "begun"}
 	var err error
 	if at.records, err = s.records(ctx); err != nil {
 		return err
+	}
+	layout, err := s.storedLayout(ctx)
+	if err != nil {
+		return err
+	}
+	if layout[keyspace.OldShardsField] != "" {
+		at.mark = keyspace.FrozenField
 	}
 	if s.masters.cluster == nil {
 		var keys []string
@@ -75,6 +85,7 @@ type emptying struct {
 	over        bool
 	walk, place string
 	deleted     int64
+	mark        string
 	records     []any
 }
 
@@ -83,7 +94,7 @@ func (s *Store) emptyStep(ctx context.Context, shard int, slot string, keys []st
 	for _, key := range keys {
 		args = append(args, key)
 	}
-	args = append(args, slot, count, keyspace.Pattern(s.namespace), at.walk, at.place)
+	args = append(args, slot, count, keyspace.Pattern(s.namespace), at.walk, at.place, at.mark)
 	step := redis.NewSliceCmd(ctx, append(args, at.records...)...)
 	step.SetFirstKeyPos(3)
 	s.send(ctx, s.masters.write, []redis.Cmder{step}, func(int) int { return shard })

@@ -8,8 +8,9 @@
 -- ARGV     slot of the shard in a cluster, else ""
 --          how many keys to look at, for SCAN the pattern of the namespace's keys
 --          the walk and the place in it that the step before has returned, "" and 0 for the first step
+--          "begun", or "frozen" if the shards do not begin: they lack keys that old shards still have
 --          fields of the layout that the shards record as they begin, each with its value
--- Returns  1 if all of the shards have begun, else 0; the walk; the place; number of keys deleted
+-- Returns  1 if all of the shards have begun, or are frozen, else 0; the walk; the place; number of keys deleted
 --
 -- A walk by SCAN is over all keys only if one server has made all its steps. So its name says which run of
 -- which server began it, and it starts over with another name at any other. Several processes may take part
@@ -97,7 +98,7 @@ if over then
   for _, progress in pairs(open) do
     if before then redis.call('HSET', progress, 'evicted', before) end
     redis.call('HDEL', progress, 'emptying')
-    redis.call('HSET', progress, 'begun', '1', unpack(ARGV, 6))
+    redis.call('HSET', progress, ARGV[6], '1', unpack(ARGV, 7))
   end
 end
 return {over and 1 or 0, walk, tostring(place), deleted}

@@ -63,6 +63,23 @@ func (s *Store) findHalted(ctx context.Context) *halted {
 	return s.noteHalted(shards)
 }
 
+// freezeLost empties and freezes the shards without progress whose keys the shards before a resharding still have: their servers
+// went back to before it. What fails is tried again.
+func (s *Store) freezeLost(ctx context.Context) {
+	if !s.resharded.Load() {
+		return
+	}
+	var lost []int
+	for shard, reply := range askShards(ctx, s, s.masters.question, func(key string) *redis.IntCmd { return redis.NewIntCmd(ctx, "exists", key) }) {
+		if there, err := reply.Result(); err == nil && there == 0 {
+			lost = append(lost, shard)
+		}
+	}
+	if len(lost) > 0 && s.empty(ctx, lost) == nil {
+		s.findHalted(ctx)
+	}
+}
+
 // refuseHalted finds the shards that lack keys among the records of all shards, which then have an error.
 func (s *Store) refuseHalted(found []protocol.Found) {
 	shards := make([]bool, len(s.tags))

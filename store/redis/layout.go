@@ -210,6 +210,7 @@ func (s *Store) take(found map[string]string) error {
 	s.secret.Store(&secret)
 	to, _ := strconv.ParseInt(found[keyspace.ReshardingField], 10, 64)
 	s.resharding.Store(to)
+	s.resharded.Store(found[keyspace.OldShardsField] != "")
 	return nil
 }
 

@@ -357,6 +357,38 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 	})
 }
 
+// A new shard whose server went back to before the resharding is copied again from the old keys, of which the log may have lost the
+// events: it is not read from the log, and the others go on.
+func TestShardFromBeforeTheReshardingIsCopiedAgain(t *testing.T) {
+	t.Parallel()
+	onResharded(t, func(r *resharded) {
+		ctx := r.Context()
+		r.to(8)
+		shard := r.store.shardOf("d3")
+		r.store.redis.Del(ctx, keyspace.ProgressKey(r.store.tags[shard]))
+		lost := "1 of 8 shards have no progress: start a processor, and do what it says of them first"
+		if err := r.resharder().DeleteOld(ctx); err == nil || err.Error() != lost {
+			r.Errorf("deletion of old keys: got error %v, want %s", err, lost)
+		}
+		if err := r.store.CheckLayout(ctx); err != nil {
+			r.Fatal(err)
+		}
+		r.store.freezeLost(ctx) // as processors do each second
+		b := r.othersGoOn(shard)
+		lost = "1 of 8 shards lack keys, which a failover has lost: run weir reshard --to 8 --yes first"
+		if err := r.resharder().DeleteOld(ctx); err == nil || err.Error() != lost {
+			r.Errorf("deletion of old keys: got error %v, want %s", err, lost)
+		}
+		r.to(8)
+		r.applyAgain(b)
+		r.write(5)
+		r.check()
+		if err := r.resharder().DeleteOld(ctx); err != nil {
+			r.Error(err)
+		}
+	})
+}
+
 // othersGoOn checks that a shard that lacks keys lags and is not answered from, and that the others go on. It returns the batch that
 // they have applied.
 func (r *resharded) othersGoOn(lacking int) *state.Batch {

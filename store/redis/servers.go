@@ -142,6 +142,9 @@ func (n *Namespace) watchServers(ctx context.Context) {
 		s := n.Store()
 		err := s.look(ctx, n.applies.Load())
 		n.evicts.Store(&err)
+		if n.applies.Load() {
+			s.freezeLost(ctx)
+		}
 		if s.halted.Load() != nil {
 			s.findHalted(ctx) // they may have been copied again
 		}

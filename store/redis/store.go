@@ -63,6 +63,7 @@ type Store struct {
 	secret      atomic.Pointer[state.Secret] // nil until a layout was found
 	layoutRead  atomic.Int64                 // when the layout was last read, in milliseconds since 1970
 	other       atomic.Pointer[layoutError]  // the namespace has another layout than this store
+	resharded   atomic.Bool                  // the keys of the shards before a resharding are not yet deleted
 	resharding  atomic.Int64                 // the number of shards that the namespace is being spread over; 0 if it is not
 	halted      atomic.Pointer[halted]       // shards that lack keys; nil if none does
 	hashing     *keyspace.Hashing            // nil if keys contain the entities themselves

@@ -212,9 +212,12 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	if l.Old == 0 {
 		return ErrNoOld
 	}
-	lacking, err := newCopying(r, l.Old, l.Shards, "").incomplete(ctx)
+	lacking, lost, err := newCopying(r, l.Old, l.Shards, "").incomplete(ctx)
 	if err != nil {
 		return err
+	}
+	if lost > 0 {
+		return fmt.Errorf("%d of %d shards have no progress: start a processor, and do what it says of them first", lost, l.Shards)
 	}
 	if lacking > 0 {
 		return fmt.Errorf("%d of %d shards lack keys, which a failover has lost: run weir reshard --to %[2]d --yes first", lacking, l.Shards)

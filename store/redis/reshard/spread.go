@@ -220,22 +220,28 @@ func (c *copying) name(ctx context.Context) error {
 	return nil
 }
 
-// incomplete returns the number of new shards that are not complete.
-func (c *copying) incomplete(ctx context.Context) (n int, err error) {
+// incomplete returns how many new shards are not complete, and how many have no progress: their servers went back to before the
+// resharding, and no processor has noticed it yet.
+func (c *copying) incomplete(ctx context.Context) (lacking, lost int, err error) {
 	pipe := c.Redis.Pipeline()
-	var replies []*redis.BoolCmd
+	var frozen []*redis.BoolCmd
+	var there []*redis.IntCmd
 	for _, tag := range c.to {
-		replies = append(replies, pipe.HExists(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField))
+		frozen = append(frozen, pipe.HExists(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField))
+		there = append(there, pipe.Exists(ctx, keyspace.ProgressKey(tag)))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, fmt.Errorf("read which shards are complete: %w", err)
+		return 0, 0, fmt.Errorf("read which shards are complete: %w", err)
 	}
-	for _, reply := range replies {
-		if reply.Val() {
-			n++
+	for i := range c.to {
+		switch {
+		case there[i].Val() == 0:
+			lost++
+		case frozen[i].Val():
+			lacking++
 		}
 	}
-	return n, nil
+	return lacking, lost, nil
 }
 
 // same returns errReplaced if other servers answer than before, or if a server was restarted.
