@@ -8,7 +8,7 @@
 -- ARGV     slot of the shard in a cluster, else ""
 --          how many keys to look at, for SCAN the pattern of the namespace's keys
 --          the walk and the place in it that the step before has returned, "" and 0 for the first step
---          "begun", or "frozen" if the shards do not begin: they lack keys that old shards still have
+--          "begun", or "frozen" if only those begin that have the field "anew": others lack keys that old shards still have
 --          fields of the layout that the shards record as they begin, each with its value
 -- Returns  1 if all of the shards have begun, or are frozen, else 0; the walk; the place; number of keys deleted
 --
@@ -97,8 +97,9 @@ if over then
   local before = evicted()
   for _, progress in pairs(open) do
     if before then redis.call('HSET', progress, 'evicted', before) end
-    redis.call('HDEL', progress, 'emptying')
-    redis.call('HSET', progress, ARGV[6], '1', unpack(ARGV, 7))
+    local mark = redis.call('HEXISTS', progress, 'anew') == 1 and 'begun' or ARGV[6]
+    redis.call('HDEL', progress, 'emptying', 'anew')
+    redis.call('HSET', progress, mark, '1', unpack(ARGV, 7))
   end
 end
 return {over and 1 or 0, walk, tostring(place), deleted}

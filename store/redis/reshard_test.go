@@ -389,6 +389,42 @@ func TestShardFromBeforeTheReshardingIsCopiedAgain(t *testing.T) {
 	})
 }
 
+// A namespace may be resharded before its first event, or while a shard lacks its progress: what is copied of that begins anew.
+func TestShardsWithoutProgressAreResharded(t *testing.T) {
+	t.Parallel()
+	for name, drop := range map[string]int{"one": 1, "all": 2} {
+		t.Run(name, func(t *testing.T) {
+			onResharded(t, func(r *resharded) {
+				ctx := r.Context()
+				for shard := range drop {
+					r.store.redis.Del(ctx, keyspace.ProgressKey(r.store.tags[shard]))
+				}
+				r.to(8)
+				if err := r.store.CheckLayout(ctx); err != nil {
+					r.Fatal(err)
+				}
+				r.store.freezeLost(ctx)
+				start(r, r.store, transactions)
+				for shard, at := range begin(r, r.store, transactions).Ranges[0].Progress {
+					want := r.offset
+					if shard%2 < drop {
+						want = 0
+					}
+					if at.Offset != want {
+						r.Errorf("shard %d continues at %d, want %d", shard, at.Offset, want)
+					}
+				}
+				if left := r.keys(8); drop == 2 && len(left) > 8 {
+					r.Errorf("shards that begin anew have the keys %q", left)
+				}
+				if err := r.resharder().DeleteOld(ctx); err != nil {
+					r.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // othersGoOn checks that a shard that lacks keys lags and is not answered from, and that the others go on. It returns the batch that
 // they have applied.
 func (r *resharded) othersGoOn(lacking int) *state.Batch {

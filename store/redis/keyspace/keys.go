@@ -34,6 +34,9 @@ const FrozenField = "frozen"
 // copy it.
 func ChangedKey(tag, token string) string { return tag + "changed/" + token }
 
+// AnewField is the field of a new shard's progress that says that the old shard had none: no keys are to be copied again.
+const AnewField = "anew"
+
 // Fields of the layout.
 const (
 	// ShardsField is the number of shards. The progress of old shards has it, too: the number of those that took over.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -164,6 +165,9 @@ func (c *copying) freeze(ctx context.Context) error {
 	return nil
 }
 
+// ofBegun matches a field that only the progress of a shard has that has begun, as empty.lua of redisstore does.
+var ofBegun = regexp.MustCompile(`^(begun|[^:]+/\d+|fill:.+/\d+)$`)
+
 // readProgress reads the progress of the old shards. It must be that of the servers whose keys were copied: compare them
 // afterwards, see same.
 func (c *copying) readProgress(ctx context.Context) error {
@@ -174,6 +178,10 @@ func (c *copying) readProgress(ctx context.Context) error {
 			return fmt.Errorf("read the progress of shard %d: %w", shard, err)
 		}
 		c.progress[shard] = []any{c.token}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(fields)), ofBegun.MatchString) {
+			c.progress[shard] = append(c.progress[shard], keyspace.AnewField, "1")
+			continue
+		}
 		for name, value := range fields {
 			if name != keyspace.FrozenField && name != keyspace.CopyingField && name != keyspace.ShardsField {
 				c.progress[shard] = append(c.progress[shard], name, value)
