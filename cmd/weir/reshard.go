@@ -168,7 +168,7 @@ func awaitCopies(ctx context.Context, cfg *config.Config, client redis.Universal
 	for _, c := range found {
 		c.Known(known)
 		if c.Behind > 0 {
-			return fmt.Errorf("%d of %d replicas of the Redis master %s are not connected, or lack what was written, after %v: "+
+			return fmt.Errorf("%d of %d replicas of the Redis master %s are not connected, or lacked what was written for %v: "+
 				"run this again when they have caught up, or make Redis forget those that are gone for good "+
 				"(CLUSTER FORGET, SENTINEL RESET, redis.replicas)", c.Behind, c.Replicas, c.Master, replicasWithin)
 		}

@@ -73,7 +73,7 @@ func TestReshardWaitsForReplicas(t *testing.T) {
 	refused := func(command ...string) {
 		t.Helper()
 		before := client.HGetAll(t.Context(), keyspace.LayoutKey("weir")).Val()
-		want := "1 of 1 replicas of the Redis master " + server.Addr() + " are not connected, or lack what was written, after " + replicasWithin.String() + ": run this again when"
+		want := "1 of 1 replicas of the Redis master " + server.Addr() + " are not connected, or lacked what was written for " + replicasWithin.String() + ": run this again when"
 		if _, err := weir(t, append(append([]string{"reshard"}, command...), flags...)...); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v: got error %v, want %s", command, err, want)
 		}

@@ -147,7 +147,7 @@ func (s *server) replicas(f *Findings) {
 		return
 	}
 	if n == "0" {
-		f.add(Warn, s.subject, "has no replica: no server takes over when it is lost", "add a replica, with Sentinel or in a cluster")
+		f.add(Warn, s.subject, "has no connected replica: no server takes over when it is lost", "add or connect a replica, with Sentinel or in a cluster")
 		return
 	}
 	switch {

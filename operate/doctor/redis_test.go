@@ -89,7 +89,7 @@ func TestServer(t *testing.T) {
 		"full":              {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
 		"used up":           {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:100", place: 3, want: "FAIL maxmemory is used up: it refuses writes, and events wait: raise maxmemory, or add masters to the cluster"},
 		"nearly used up":    {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:101", place: 3, want: "WARN 110% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
-		"alone":             {info: "connected_slaves:0", place: 3, want: "WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster"},
+		"alone":             {info: "connected_slaves:0", place: 3, want: "WARN has no connected replica: no server takes over when it is lost: add or connect a replica, with Sentinel or in a cluster"},
 		"lax":               {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
 		"strict":            {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
 		"ahead":             {skew: 1500 * time.Millisecond, place: 4, want: "WARN its clock is 1.5s ahead of this machine's: run NTP on both"},
@@ -155,13 +155,13 @@ func TestRealServers(t *testing.T) {
 		"evicting": {evicting, []string{version,
 			"WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes",
 			"FAIL maxmemory-policy is allkeys-lru: no process starts, and answers are INCOMPLETE from the first eviction on: set maxmemory-policy noeviction",
-			"WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
+			"WARN has no connected replica: no server takes over when it is lost: add or connect a replica, with Sentinel or in a cluster", clock}},
 		"refusing": {refusing, []string{version, "OK keeps an append-only file", "OK maxmemory-policy is noeviction",
 			"FAIL replicas: 0, of which 0 keep up; min-replicas-to-write is 1: it refuses writes, and events wait: add replicas or repair them, or set a lower min-replicas-to-write", clock}},
 		"forgetful": {forgetful, []string{version,
 			"FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes",
 			"OK maxmemory-policy is noeviction",
-			"WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
+			"WARN has no connected replica: no server takes over when it is lost: add or connect a replica, with Sentinel or in a cluster", clock}},
 	} {
 		f := Redis(t.Context(), c.server.Client(t), fits, false)
 		if diff := cmp.Diff(c.want, lines(f, "redis")); diff != "" {
