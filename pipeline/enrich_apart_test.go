@@ -111,7 +111,7 @@ func TestEnrichedEventsAfterLaterOnes(t *testing.T) {
 		kafka.Message
 		want string
 	}{
-		{at(0, 10), "PRESENT"}, {at(0, 40), "PRESENT"}, {at(1, 20), "LATER_EVENTS"}, {at(1, 36), "PRESENT"}, {at(2, 29), "LATER_EVENTS"}, {at(2, 41), "PRESENT"},
+		{at(0, 10), "PRESENT"}, {at(0, 40), "PRESENT"}, {at(1, 20), "LATER_EVENTS"}, {at(1, 31), "PRESENT"}, {at(2, 29), "LATER_EVENTS"}, {at(2, 41), "PRESENT"},
 		{at(2, 4), "LATER_EVENTS"},
 	} {
 		p := int(next.Key[0])
