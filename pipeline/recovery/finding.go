@@ -53,7 +53,7 @@ func (f *finding) judge(r Rules) verdict {
 	if err := f.stale(); err != nil {
 		return verdict{err: err}
 	}
-	for _, step := range []func(state.LogID, Rules) *verdict{f.relabelled, f.truncated, f.begun, f.lost} {
+	for _, step := range []func(state.LogID, Rules) *verdict{f.relabelled, f.led, f.begun, f.lost} {
 		if v := step(id, r); v != nil {
 			return *v
 		}
@@ -152,20 +152,23 @@ func (f *finding) relabelled(id state.LogID, _ Rules) *verdict {
 	return &verdict{placement: placement}
 }
 
-// truncated lets shards continue where the log diverges from what was applied. The state keeps the effect of the
-// records that vanished.
-func (f *finding) truncated(id state.LogID, r Rules) *verdict {
+// led lets shards continue under the leader of the log: where that diverges from what was applied, if it does. The state
+// keeps the effect of the records that vanished.
+//
+// The positions get the leader's epoch, which none had before. So what was read under an earlier leader, and may have
+// vanished, is refused from then on: by a request that is repeated because its reply was lost, or by a process that was
+// halted and has not yet heard of the leader.
+func (f *finding) led(id state.LogID, r Rules) *verdict {
 	var vanished int64
-	change := func(at state.Position) state.Position {
+	placement := f.place(id, 0, func(at state.Position) state.Position {
 		end, asked := f.ends[at.Epoch]
 		if !at.Exists() || !asked || end.Offset < 0 {
 			return at
 		}
 		vanished = max(vanished, at.Furthest()-end.Offset)
-		at.Epoch = min(at.Epoch, end.Epoch)
+		at.Epoch = f.log.LeaderEpoch
 		return at.Until(end.Offset)
-	}
-	placement := f.place(id, 0, change)
+	})
 	if placement == nil {
 		return nil
 	}

@@ -55,8 +55,10 @@ func TestJudge(t *testing.T) {
 		want verdict // without its placement
 		err  string
 	}{
-		{name: "the log goes on", progress: []state.Position{at(50, 3), at(70, 4)},
-			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 4, Offset: 100}}, want: goesOn},
+		{name: "the log goes on", progress: []state.Position{at(50, 4), at(70, 4)},
+			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 100}}, want: goesOn},
+		{name: "it has another leader", progress: []state.Position{at(50, 3), at(70, 4)},
+			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 4, Offset: 100}}, to: []state.Position{at(50, 4), at(70, 4)}},
 		{name: "some slices are ahead", progress: []state.Position{at(50, 4).WithAhead(90, 5)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 100}}, want: goesOn},
 		{name: "the leader does not report epochs", progress: []state.Position{at(50, 3)},
@@ -69,19 +71,21 @@ func TestJudge(t *testing.T) {
 		// Truncations.
 		{name: "truncated below some shards, though the log has grown past all", progress: []state.Position{at(90, 3), at(40, 3), at(70, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}},
-			to:   []state.Position{at(60, 3), at(40, 3), at(60, 3)}, gap: now, want: verdict{vanished: 30}},
-		{name: "an epoch was removed, but none of its records was applied", progress: []state.Position{at(50, 4)},
-			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}}, to: []state.Position{at(50, 3)}},
+			to:   []state.Position{at(60, 4), at(40, 4), at(60, 4)}, gap: now, want: verdict{vanished: 30}},
+		{name: "an epoch was removed, but none of its records was applied", log: func(l *fetch.Log) { l.LeaderEpoch = 5 }, progress: []state.Position{at(50, 4)},
+			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}}, to: []state.Position{at(50, 5)}},
+		{name: "the leader has no record of its own epoch yet", progress: []state.Position{at(50, 4)},
+			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}}, want: goesOn},
 		{name: "truncated below the start of the log", progress: []state.Position{at(90, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 5}},
-			to:   []state.Position{at(5, 3)}, gap: now, want: verdict{vanished: 85}},
+			to:   []state.Position{at(5, 4)}, gap: now, want: verdict{vanished: 85}},
 
-		{name: "truncated below the slices that are ahead", progress: []state.Position{at(50, 4).WithAhead(90, 5)},
+		{name: "truncated below the slices that are ahead", log: func(l *fetch.Log) { l.LeaderEpoch = 5 }, progress: []state.Position{at(50, 4).WithAhead(90, 5)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}},
-			to:   []state.Position{at(50, 3).WithAhead(60, 5)}, gap: now, want: verdict{vanished: 30}},
-		{name: "truncated below all slices", progress: []state.Position{at(50, 4).WithAhead(90, 5)},
+			to:   []state.Position{at(50, 5).WithAhead(60, 5)}, gap: now, want: verdict{vanished: 30}},
+		{name: "truncated below all slices", log: func(l *fetch.Log) { l.LeaderEpoch = 5 }, progress: []state.Position{at(50, 4).WithAhead(90, 5)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 40}},
-			to:   []state.Position{at(40, 3)}, gap: now, want: verdict{vanished: 50}},
+			to:   []state.Position{at(40, 5)}, gap: now, want: verdict{vanished: 50}},
 		{name: "slices that are ahead are past the end", log: func(l *fetch.Log) { l.End, l.Stable = 80, 80 }, progress: []state.Position{at(50, -1).WithAhead(90, 5)},
 			err: "applied up to offset 90, but the log ends at 80, and the broker does not report leader epochs: if it stays so, " +
 				"the topic lost records or was recreated; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
