@@ -205,6 +205,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 	}{
 		{"it has all", EpochEnd{Epoch: 0, Offset: 3}, nil},
 		{"it does not know", cannotTell, nil},
+		{"it has no record of the epoch", EpochEnd{Epoch: -1, Offset: 3}, nil},
 		{"it lacks some", EpochEnd{Epoch: 0, Offset: 2}, &divergedError{"t", 0, 3, 0, 2, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -266,6 +267,36 @@ func TestDivergingFetch(t *testing.T) {
 	want := "fetch: t/0 diverges from offset 2 in epoch 7: the log was truncated to offset 1 of epoch 6"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// A leader that has no record of an epoch, but all up to the position, is fetched from by an earlier epoch.
+func TestFetchByAnEarlierEpoch(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
+	p := newPoller(t, c)
+	log := logsOf(t, p, first)[0]
+	c.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		req := kreq.(*kmsg.FetchRequest)
+		if epoch := req.Topics[0].Partitions[0].LastFetchedEpoch; epoch != 7 {
+			if epoch != log.LeaderEpoch {
+				t.Errorf("fetched by epoch %d, want %d", epoch, log.LeaderEpoch)
+			}
+			return nil, nil, false
+		}
+		c.KeepControl()
+		resp := req.ResponseKind().(*kmsg.FetchResponse)
+		topic := kmsg.NewFetchResponseTopic()
+		topic.TopicID = req.Topics[0].TopicID
+		part := kmsg.NewFetchResponseTopicPartition()
+		part.DivergingEpoch.Epoch, part.DivergingEpoch.EndOffset = log.LeaderEpoch, 3
+		topic.Partitions = append(topic.Partitions, part)
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	p.Resume("t", 0, Known{Offset: 2, Epoch: 7, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+	if diff := cmp.Diff([]string{"2:2"}, pollUntil(t, p, 3)); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
 	}
 }
 

@@ -258,7 +258,8 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	}
 	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
 	if end := rp.DivergingEpoch; end.EndOffset >= 0 {
-		p.end(pos, &divergedError{pos.Topic, pos.ID, pos.offset, pos.fetchedEpoch, end.EndOffset, end.Epoch})
+		p.follow(pos, EpochEnd{Epoch: end.Epoch, Offset: end.EndOffset})
+		p.recover(pos)
 		return
 	}
 	if len(rp.RecordBatches) == 0 {

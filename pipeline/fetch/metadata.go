@@ -122,10 +122,21 @@ func (p *Poller) verify(unsure []unverified) {
 			continue
 		}
 		p.attach(pos, u.at)
-		if end := ends[i]; end.Offset >= 0 && (end.Offset < u.offset || end.Epoch < u.fetchedEpoch) {
-			p.end(pos, &divergedError{pos.Topic, pos.ID, u.offset, u.fetchedEpoch, end.Offset, end.Epoch})
+		if end := ends[i]; end.Offset >= 0 {
+			p.follow(pos, end)
 		}
 	}
+}
+
+// follow goes on in the log of a leader that has told where the last epoch up to that of a position ends, or ends it if the log was
+// truncated before it. An earlier epoch alone is no sign of that: that of the position may be later than its record's, see
+// state.Position. Poller.mu is held.
+func (p *Poller) follow(pos *position, end EpochEnd) {
+	if end.Offset < pos.offset {
+		p.end(pos, &divergedError{pos.Topic, pos.ID, pos.offset, pos.fetchedEpoch, end.Offset, end.Epoch})
+		return
+	}
+	pos.fetchedEpoch = min(pos.fetchedEpoch, end.Epoch)
 }
 
 // end queues an error after which the position must be added again. Poller.mu is held.

@@ -106,7 +106,7 @@ type position struct {
 	epoch        int32       // of the leader, -1 if unknown
 	id           topicID     // of the topic that the leader was found for
 	log          state.LogID // of the offset, as far as known
-	fetchedEpoch int32       // the leader epoch of the record before the offset, -1 if unknown
+	fetchedEpoch int32       // the leader epoch of the record before the offset, or a later one; -1 if unknown
 	retryAt      time.Time   // when to look for a leader, while there is none
 
 	ends    logEnds
