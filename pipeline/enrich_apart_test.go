@@ -152,20 +152,20 @@ func (test catchUp) run(t *testing.T) {
 	b.config.MaxEvents, b.config.Patience = test.maxEvents, time.Hour // it takes longer than a history is used, also on a slow machine
 	b.config.Workers = partitions
 	now := time.Now()
-	begin := now.Add(-240 * time.Hour)
+	begin := now.Add(-40 * time.Hour)
 	var sent []kafka.Message
 	pay := func(p int, since time.Time, every time.Duration) {
 		for at := since; at.Before(now); at = at.Add(every) {
 			sent = append(sent, timed(p, "user of "+strconv.Itoa(p), at.UnixMilli()))
 		}
 	}
-	pay(0, begin, 3*time.Minute)
+	pay(0, begin, 30*time.Second)
 	if test.refused == 0 {
 		pay(1, now.Add(-time.Hour), 2*time.Second)
 	} else {
-		pay(1, begin, 3*time.Minute)
+		pay(1, begin, 30*time.Second)
 	}
-	pay(2, begin, 50*time.Hour)
+	pay(2, begin, 8*time.Hour)
 	b.write(sent...)
 	unfetched := b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "payments", Err: kerr.LeaderNotAvailable, Count: -1})
 	var all []*pipeline.Processor
