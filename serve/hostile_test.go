@@ -56,8 +56,9 @@ func TestPreviewOfMisspeltNamesEnds(t *testing.T) {
 	body := draft("new.yaml", b.String())
 	began := time.Now()
 	w := do(t, withTools(tools.Config{}), "POST", "/v1/preview", body)
-	if took := time.Since(began); w.Code != http.StatusRequestEntityTooLarge || took > time.Minute {
-		t.Errorf("status %d after %v: %.300s", w.Code, took, w.Body)
+	whole := time.Since(began)
+	if w.Code != http.StatusRequestEntityTooLarge || whole > time.Minute {
+		t.Errorf("status %d after %v: %.300s", w.Code, whole, w.Body)
 	}
 	if want := "the definitions take more than 5s to check; check them with weir validate"; !strings.Contains(w.Body.String(), want) {
 		t.Errorf("got %.300s\nwant it to contain %s", w.Body, want)
@@ -68,8 +69,8 @@ func TestPreviewOfMisspeltNamesEnds(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	began = time.Now()
 	withTools(tools.Config{}).ServeHTTP(w, r)
-	if took := time.Since(began); w.Code != 499 || took > 4*time.Second {
-		t.Errorf("after the author hung up: status %d after %v", w.Code, took)
+	if took := time.Since(began); w.Code != 499 || took >= whole {
+		t.Errorf("after the author hung up: status %d after %v, and %v if he does not", w.Code, took, whole)
 	}
 }
 

@@ -97,7 +97,7 @@ if over then
   local before = evicted()
   for _, progress in pairs(open) do
     if before then redis.call('HSET', progress, 'evicted', before) end
-    local mark = redis.call('HEXISTS', progress, 'anew') == 1 and 'begun' or ARGV[6]
+    local mark = redis.call('HGET', progress, 'anew') and 'begun' or ARGV[6]
     redis.call('HDEL', progress, 'emptying', 'anew')
     redis.call('HSET', progress, mark, '1', unpack(ARGV, 7))
   end

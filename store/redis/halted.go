@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -70,8 +71,11 @@ func (s *Store) freezeLost(ctx context.Context) {
 		return
 	}
 	var lost []int
-	for shard, reply := range askShards(ctx, s, s.masters.question, func(key string) *redis.IntCmd { return redis.NewIntCmd(ctx, "exists", key) }) {
-		if there, err := reply.Result(); err == nil && there == 0 {
+	replies := askShards(ctx, s, s.masters.question, func(key string) *redis.SliceCmd {
+		return redis.NewSliceCmd(ctx, "hmget", key, keyspace.FormatField, keyspace.FrozenField, keyspace.CopyingField, keyspace.AnewField)
+	})
+	for shard, reply := range replies {
+		if fields, err := reply.Result(); err == nil && !slices.ContainsFunc(fields, func(field any) bool { return field != nil }) {
 			lost = append(lost, shard)
 		}
 	}

@@ -58,6 +58,7 @@ var severalParts = map[string][]string{
 	"store.type":                 {"asking", "client of Redis", "options of Redis", "store"},
 	"redis.mode":                 {"client of Redis", "client of the replicas", "options of Redis", "store"},
 	"redis.addresses":            {"options of Redis", "store"},
+	"redis.master_name":          {"options of Redis", "store"},
 	"redis.db":                   {"client of the replicas", "options of Redis"},
 	"redis.read_from":            {"asking", "client of the replicas", "store"},
 	"redis.read_timeout":         {"options of Redis", "store"},
