@@ -347,13 +347,7 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 			}
 		}
 		b := r.othersGoOn(shard)
-		r.to(8)
-		r.applyAgain(b)
-		r.write(5)
-		r.check()
-		if err := r.resharder().DeleteOld(ctx); err != nil {
-			r.Error(err)
-		}
+		r.copiedAgain(b)
 	})
 }
 
@@ -379,13 +373,7 @@ func TestShardFromBeforeTheReshardingIsCopiedAgain(t *testing.T) {
 		if err := r.resharder().DeleteOld(ctx); err == nil || err.Error() != lost {
 			r.Errorf("deletion of old keys: got error %v, want %s", err, lost)
 		}
-		r.to(8)
-		r.applyAgain(b)
-		r.write(5)
-		r.check()
-		if err := r.resharder().DeleteOld(ctx); err != nil {
-			r.Error(err)
-		}
+		r.copiedAgain(b)
 	})
 }
 
@@ -422,6 +410,18 @@ func TestShardsWithoutProgressAreResharded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// copiedAgain copies the shards that lack keys, which have not applied a batch, and checks that they have all then.
+func (r *resharded) copiedAgain(b *state.Batch) {
+	r.Helper()
+	r.to(8)
+	r.applyAgain(b)
+	r.write(5)
+	r.check()
+	if err := r.resharder().DeleteOld(r.Context()); err != nil {
+		r.Error(err)
 	}
 }
 
