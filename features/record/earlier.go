@@ -15,7 +15,7 @@ const MaxDedup = 7 * 24 * time.Hour
 const MaxEarlier = 1 << 20
 
 // EarlierBytes is how many bytes Earlier takes of an event, and up to twice as many while its events are growing in number.
-const EarlierBytes = 40
+const EarlierBytes = 42
 
 // Earlier tells which events repeat one of an earlier record of their partition, for streams with Dedup. That depends on
 // the log and the definitions only, so whoever reads the log finds the same, from whatever offset on.
@@ -120,6 +120,10 @@ type earlierEvent struct {
 // a number are the place in the ring. Those whose hashes begin alike are a chain from the newest to the oldest, as in the
 // window of LZ77: nothing is done to it to forget an event, because a chain ends where a number is not that of an older
 // event that is remembered.
+//
+// Among many events the memory is what takes long: a chain is some place in megabytes, and an event another one. So most
+// new IDs are told by a filter that a cache has room for, and events are added to their chains some at a time, because
+// the processor waits for many places at once where none depends on another.
 type earlierEvents struct {
 	stream      string
 	reach       uint32 // ms
@@ -127,8 +131,12 @@ type earlierEvents struct {
 	first, size uint32   // the number of the oldest, and how many there are
 	chains      []uint32 // the numbers of their newest events
 	shift       int      // from a hash to its chain
+	chained     uint32   // the number of the oldest that is not in its chain yet
+	met         hashFilter
+	turned      uint32 // the number of the first event that came since the filter's last turn
 }
 
+// leastEarlier is for how many events there is room at least, and how many are added to their chains at a time.
 const leastEarlier = 64
 
 func newEarlierEvents(s *Stream) earlierEvents {
@@ -143,9 +151,10 @@ func (w *earlierEvents) grow() {
 	length := max(leastEarlier, 2*len(was))
 	w.ring, w.chains = make([]earlierEvent, length), make([]uint32, 2*length)
 	w.shift = 65 - bits.Len(uint(len(w.chains)))
+	w.met, w.chained = newHashFilter(length), w.first
 	for w.size = 0; w.size < size; {
 		e := was[(w.first+w.size)&uint32(len(was)-1)]
-		w.repeats(&e) // for its chain
+		w.repeats(&e) // for what leaves its chain
 		w.add(e)
 	}
 }
@@ -153,6 +162,10 @@ func (w *earlierEvents) grow() {
 // repeats reports whether the event that comes next repeats one. What it makes superfluous leaves its chain: else an ID
 // that comes again and again would have a long one.
 func (w *earlierEvents) repeats(e *earlierEvent) (repeats bool) {
+	if !w.met.mayHave(e.hash) {
+		return false
+	}
+	w.chain()
 	link, age := &w.chains[e.hash>>w.shift], w.size
 	for !repeats && *link-w.first < age {
 		age = *link - w.first
@@ -174,10 +187,22 @@ func (w *earlierEvents) add(e earlierEvent) {
 	if int(w.size) == len(w.ring) {
 		w.grow()
 	}
-	number, newest := w.first+w.size, &w.chains[e.hash>>w.shift]
-	e.before, *newest = *newest, number
-	w.ring[number&uint32(len(w.ring)-1)] = e
+	w.ring[(w.first+w.size)&uint32(len(w.ring)-1)] = e
 	w.size++
+	w.met.add(e.hash)
+	if w.first+w.size-w.chained == leastEarlier {
+		w.chain()
+	}
+}
+
+// chain adds the events that came since it was last called to their chains, also those that are forgotten by now: they end
+// chains of which all older events are forgotten, too.
+func (w *earlierEvents) chain() {
+	for ; w.chained != w.first+w.size; w.chained++ {
+		e := &w.ring[w.chained&uint32(len(w.ring)-1)]
+		newest := &w.chains[e.hash>>w.shift]
+		e.before, *newest = *newest, w.chained
+	}
 }
 
 // forget forgets the events that no further one can repeat once the log is at an offset and a time; far means that both are
@@ -193,5 +218,46 @@ func (w *earlierEvents) forget(offset, newest uint32, far bool) (cut int64) {
 		}
 		w.first, w.size = w.first+1, w.size-1
 	}
+	// Not more often than once for as many events as it has words, which a turn goes over.
+	if next := w.first + w.size; int32(w.first-w.turned) >= 0 && next-w.turned >= uint32(len(w.met)) {
+		w.met.turn()
+		w.turned = next
+	}
 	return cut
+}
+
+// hashFilter is a Bloom filter in which the bits of a hash are in one word, so that it takes one access to memory (Putze,
+// Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007). It forgets what was added before the last
+// turn but one.
+type hashFilter []struct{ now, before uint64 } // since the last turn, and before it
+
+// hashesPerWord is for how many hashes of an age there is a word: with 3 bits of each, some 3% of those that were not added
+// are taken for such.
+const hashesPerWord = 8
+
+// newHashFilter returns a filter for a number of hashes between two turns, a power of 2.
+func newHashFilter(hashes int) hashFilter {
+	return make(hashFilter, hashes/hashesPerWord)
+}
+
+// mayHave reports false only if a hash is not remembered.
+func (f hashFilter) mayHave(hash uint64) bool {
+	word, mask := f.place(hash)
+	return f[word].now&mask == mask || f[word].before&mask == mask
+}
+
+func (f hashFilter) add(hash uint64) {
+	word, mask := f.place(hash)
+	f[word].now |= mask
+}
+
+// place returns where the bits of a hash are.
+func (f hashFilter) place(hash uint64) (word, mask uint64) {
+	return hash >> 18 & uint64(len(f)-1), 1<<(hash&63) | 1<<(hash>>6&63) | 1<<(hash>>12&63)
+}
+
+func (f hashFilter) turn() {
+	for i := range f {
+		f[i].now, f[i].before = 0, f[i].now
+	}
 }

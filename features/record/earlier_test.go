@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 	"unsafe"
@@ -104,17 +105,22 @@ func TestEventsThatRepeatEarlierOnes(t *testing.T) {
 	})
 }
 
-// Many events of few timestamps, of which some come again: the ring and the table grow, and go round.
+// Many events of few timestamps, of which some come again: the ring and the table grow, and go round, and the filter turns.
 func TestManyEarlierEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e, ids := newEarlier(), rapid.IntRange(1, 400).Draw(t, "ids")
+		e, ids := newEarlier(), rapid.SampledFrom([]int{1, 20, 400, 1_000_000}).Draw(t, "ids")
 		var list []came
 		c := came{stream: "a", timestamp: 1000, newest: state.MinTime}
 		for i := range 1200 {
 			c.offset++
 			c.timestamp += rapid.SampledFrom([]int64{0, 0, 0, 1, 1, -1, 30, -28}).Draw(t, "step")
+			if rapid.IntRange(0, 300).Draw(t, "pause") == 0 {
+				c.timestamp += 200
+			}
 			c.newest = max(c.newest, c.timestamp)
-			c.id = fmt.Sprint(rapid.IntRange(0, ids).Draw(t, "id"))
+			if c.id = fmt.Sprint(rapid.IntRange(0, ids).Draw(t, "id")); i > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
+				c.id = list[max(0, i-rapid.IntRange(1, 300).Draw(t, "of"))].id
+			}
 			if got, want := c.play(e), plainRepeats(list, c, dedups["a"]); got != want {
 				t.Fatalf("record %d: it repeats an earlier one: %v, want %v", i, got, want)
 			}
@@ -136,7 +142,8 @@ func TestEarlierEventsAreBounded(t *testing.T) {
 			t.Fatalf("the event at offset %d repeats an earlier one", i)
 		}
 	}
-	if w := &e.windows[0]; w.size != MaxEarlier || len(w.ring)*int(unsafe.Sizeof(w.ring[0]))+len(w.chains)*int(unsafe.Sizeof(w.chains[0])) != MaxEarlier*EarlierBytes || e.Cut != most-MaxEarlier {
+	if w := &e.windows[0]; w.size != MaxEarlier || len(w.ring)*int(unsafe.Sizeof(w.ring[0]))+len(w.chains)*int(unsafe.Sizeof(w.chains[0]))+
+		len(w.met)*int(unsafe.Sizeof(w.met[0])) != MaxEarlier*EarlierBytes || e.Cut != most-MaxEarlier {
 		t.Errorf("%d events are remembered in %d places, and %d were cut off", w.size, len(w.ring), e.Cut)
 	}
 	for again, of := range []int64{most - 1 - MaxEarlier, most + 1 - MaxEarlier} {
@@ -160,13 +167,42 @@ func TestEarlierEventsOfOneID(t *testing.T) {
 		}
 	}
 	w := &e.windows[0]
+	w.chain()
 	length := 0
-	for number, age := w.first+w.size-1, w.size; number-w.first < age; number = w.ring[number&uint32(len(w.ring)-1)].before {
+	for number, age := w.chains[e.secret.Hash(event.ID)>>w.shift], w.size; number-w.first < age; number = w.ring[number&uint32(len(w.ring)-1)].before {
 		age = number - w.first
 		length++
 	}
 	if length > 10 { // one that each growth has put back, and the newest
 		t.Errorf("its chain has %d events", length)
+	}
+}
+
+// A filter has what was added since the last turn but one, and little else.
+func TestHashFilter(t *testing.T) {
+	const hashes = 1 << 14
+	f, random := newHashFilter(hashes), rand.New(rand.NewPCG(1, 2))
+	had := func(seed uint64) (share float64) {
+		for h, i := rand.New(rand.NewPCG(seed, 0)), 0; i < hashes; i++ {
+			if f.mayHave(h.Uint64()) {
+				share += 1.0 / hashes
+			}
+		}
+		return share
+	}
+	for seed := range uint64(5) {
+		for h, i := rand.New(rand.NewPCG(seed, 0)), 0; i < hashes; i++ {
+			f.add(h.Uint64())
+		}
+		if others := had(random.Uint64()); others > 0.1 {
+			t.Errorf("after %d turns, it has %.3f of the hashes that were not added", seed, others)
+		}
+		for before := range seed + 1 {
+			if share := had(before); before+1 >= seed && share != 1 || before+1 < seed && share > 0.1 {
+				t.Errorf("after %d turns, it has %.3f of those added after %d", seed, share, before)
+			}
+		}
+		f.turn()
 	}
 }
 
