@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/internal/testkit/server"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/ignite"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -261,7 +262,7 @@ func (r *round) awaitApplied() {
 	}
 	var looked time.Time
 	partitions, rows := r.partitions(), r.rowPartitions()
-	testkit.Eventually(r.kit, appliedWithin, "everything is applied", func() (bool, string) {
+	detail, ok := server.Poll(appliedWithin, func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if time.Since(looked) > operatorLooks {
@@ -294,6 +295,12 @@ func (r *round) awaitApplied() {
 		}
 		return true, ""
 	})
+	if !ok {
+		for _, p := range r.all() {
+			p.Abort()
+		}
+		r.kit.Fatalf("everything is applied: did not happen within %v; where goroutines waited is in the logs of the processes; last seen: %s", appliedWithin, detail)
+	}
 }
 
 // awaitTables waits until the API has all rows of tables and lists that are in the topics now.

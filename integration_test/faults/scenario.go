@@ -80,6 +80,9 @@ func sketch(seed uint64, topology string, without []string) *scenario {
 	if r := random(seed, "backlog"); r.IntN(4) == 0 && len(fitting(preludeLane, p, without)) > 0 {
 		p.drawBacklog(r)
 	}
+	if p.Topology == "ignite" && p.enriches() {
+		p.Options = p.Options.Dense()
+	}
 	p.Lanes = drawFaults(random(seed, "faults"), p, without)
 	if interludes := fitting(interludeLane, p, without); len(interludes) > 0 && r.IntN(3) == 0 {
 		p.Interlude = interludes[r.IntN(len(interludes))]

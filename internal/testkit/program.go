@@ -33,6 +33,9 @@ func (p *Program) Kill() { p.end(syscall.SIGKILL) }
 // Stop ends the program with SIGTERM and waits until it has ended.
 func (p *Program) Stop() { p.end(syscall.SIGTERM) }
 
+// Abort ends the program with SIGQUIT, at which a program in Go logs the stacks of its goroutines.
+func (p *Program) Abort() { p.end(syscall.SIGQUIT) }
+
 // Pause suspends the program until Resume. Windows has no such signal: the test fails there.
 func (p *Program) Pause() { p.signal(server.Pause) }
 

@@ -91,6 +91,9 @@ func (p *Process) Kill() { p.endBy((*testkit.Program).Kill) }
 // Stop ends the process with SIGTERM, which lets it finish its work.
 func (p *Process) Stop() { p.endBy((*testkit.Program).Stop) }
 
+// Abort ends the process, which logs where its goroutines wait.
+func (p *Process) Abort() { p.endBy((*testkit.Program).Abort) }
+
 func (p *Process) endBy(how func(*testkit.Program)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
