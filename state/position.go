@@ -126,8 +126,7 @@ func ParseOffsets(text string) (p Position, ok bool) {
 }
 
 // Continues reports whether a position that was found in place of a known one was reached by applying records that are
-// also known, up to an epoch: it is later, in the same log, and not of a later leader, which may have had other
-// records.
+// also known, up to an epoch: it is later, in the same log, and of the leader of these, as others may have had other records.
 func (p Position) Continues(known Position, epoch int32) bool {
 	later := false
 	for _, slice := range [...]int{0, p.Slices, known.Slices} { // offsets change at these only
@@ -136,7 +135,7 @@ func (p Position) Continues(known Position, epoch int32) bool {
 		}
 		later = later || p.In(slice) > known.In(slice)
 	}
-	return later && p.Log == known.Log && p.Epoch <= max(known.Epoch, epoch)
+	return later && p.Log == known.Log && p.Epoch == max(known.Epoch, epoch)
 }
 
 // Lowest returns the least offset of some positions, in any slice, negative if one does not exist.

@@ -85,29 +85,32 @@ func TestPositionsWithSlicesAhead(t *testing.T) {
 	}
 }
 
-// A position continues a known one if every slice is as far, and some slice is further.
+// A position continues a known one if every slice is as far, some slice is further, and the leader is that of the known records.
 func TestPositionContinues(t *testing.T) {
 	for _, c := range []struct {
 		found, known string
+		epoch        int32
 		want         bool
 	}{
-		{"21:3:log", "20:3:log", true},
-		{"20:3:log", "20:3:log", false},
-		{"19:3:log", "20:3:log", false},
-		{"21:3:other", "20:3:log", false},
-		{"21:4:log", "20:3:log", true},
-		{"21:5:log", "20:3:log", false}, // of a later leader
-		{"20+50/8:3:log", "20:3:log", true},
-		{"20:3:log", "20+50/8:3:log", false},
-		{"20+50/9:3:log", "20+50/8:3:log", true},
-		{"20+50/7:3:log", "20+50/8:3:log", false},
-		{"25+50/8:3:log", "20+50/8:3:log", true},
-		{"30:3:log", "20+50/8:3:log", false}, // the lower slices have gone back
-		{"50:3:log", "20+50/8:3:log", true},
-		{"20+40/9:3:log", "20+50/8:3:log", false},
+		{"21:3:log", "20:3:log", 3, true},
+		{"21:4:log", "20:4:log", 3, true}, // the known one is of a leader without records
+		{"20:3:log", "20:3:log", 3, false},
+		{"19:3:log", "20:3:log", 3, false},
+		{"21:3:other", "20:3:log", 3, false},
+		{"21:4:log", "20:3:log", 4, true},
+		{"21:5:log", "20:3:log", 4, false}, // of a later leader
+		{"21:3:log", "20:3:log", 4, false}, // of an earlier one
+		{"20+50/8:3:log", "20:3:log", 3, true},
+		{"20:3:log", "20+50/8:3:log", 3, false},
+		{"20+50/9:3:log", "20+50/8:3:log", 3, true},
+		{"20+50/7:3:log", "20+50/8:3:log", 3, false},
+		{"25+50/8:3:log", "20+50/8:3:log", 3, true},
+		{"30:3:log", "20+50/8:3:log", 3, false}, // the lower slices have gone back
+		{"50:3:log", "20+50/8:3:log", 3, true},
+		{"20+40/9:3:log", "20+50/8:3:log", 3, false},
 	} {
-		if got := position(t, c.found).Continues(position(t, c.known), 4); got != c.want {
-			t.Errorf("%s continues %s: %v, want %v", c.found, c.known, got, c.want)
+		if got := position(t, c.found).Continues(position(t, c.known), c.epoch); got != c.want {
+			t.Errorf("%s continues %s, by records of epoch %d: %v, want %v", c.found, c.known, c.epoch, got, c.want)
 		}
 	}
 }
