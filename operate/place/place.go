@@ -38,11 +38,11 @@ func ParseTarget(text string) (Target, error) {
 
 // in returns the position of the target in a log.
 func (t Target) in(l *fetch.Log, tag string) state.Position {
-	at := state.Position{Offset: t.offset, Epoch: -1, Log: tag}
+	at := state.Position{Offset: t.offset, Epoch: l.LeaderEpoch, Log: tag}
 	switch {
 	case t.offset >= 0:
 	case t.end:
-		at.Offset, at.Epoch = l.End, l.EndEpoch
+		at.Offset = l.End
 	default:
 		at.Offset = l.Start
 	}

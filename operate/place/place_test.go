@@ -96,14 +96,14 @@ func TestPlan(t *testing.T) {
 			text: "tx/3: to offset 10 of the log, which holds 10 to 99\n" +
 				"  2 shards have applied another log: topic ID t1 in cluster c1; the state is kept, and further records are applied from topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n",
-			want: []state.Position{at(10, -1, here), at(10, -1, here)}, gap: now},
+			want: []state.Position{at(10, 7, here), at(10, 7, here)}, gap: now},
 		{name: "recreated topic, where the old one ended", progress: []state.Position{at(500, 3, before), at(20, 4, here)}, to: "60",
 			text: "tx/3: to offset 60 of the log, which holds 10 to 99\n" +
 				"  1 shard has applied another log: topic ID t1 in cluster c1; the state is kept, and further records are applied from topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n" +
 				"  1 shard moves forward\n" +
 				"  up to 50 offsets will NOT be applied; features say so in complete_since\n",
-			want: []state.Position{at(60, -1, here), at(60, -1, here)}, gap: now},
+			want: []state.Position{at(60, 7, here), at(60, 7, here)}, gap: now},
 		{name: "a log that is no longer known", progress: []state.Position{lost}, to: "end",
 			text: "tx/3: to offset 100 of the log, which holds 10 to 99\n" +
 				"  1 shard has applied another log: topic ID unknown in cluster unknown; the state is kept, and further records are applied from topic ID t2 in cluster c1\n" +
@@ -124,13 +124,13 @@ func TestPlan(t *testing.T) {
 			text: "tx/3: to offset 60 of the log, which holds 10 to 99\n" +
 				"  up to 40 offsets will NOT be applied; features say so in complete_since\n" +
 				"  1 shard moves back: up to 20 offsets will be applied AGAIN, and count twice\n",
-			want: []state.Position{at(60, -1, here)}, gap: now},
+			want: []state.Position{at(60, 7, here)}, gap: now},
 		{name: "past removed records", progress: []state.Position{at(9, 1, here), at(50, 2, here), at(10, 2, here)}, to: "start",
 			text: "tx/3: to offset 10 of the log, which holds 10 to 99\n" +
 				"  1 shard moves forward\n" +
 				"  up to 1 offset will NOT be applied; features say so in complete_since\n" +
 				"  2 shards are there or further, and will stay\n",
-			want: []state.Position{at(10, -1, here), at(50, 2, here), at(10, 2, here)}, gap: now},
+			want: []state.Position{at(10, 7, here), at(50, 2, here), at(10, 2, here)}, gap: now},
 		{name: "not back", progress: []state.Position{at(50, 2, here)}, to: "20",
 			text: "tx/3: to offset 20 of the log, which holds 10 to 99\n" +
 				"  1 shard is there or further, and will stay\n"},
@@ -138,16 +138,16 @@ func TestPlan(t *testing.T) {
 			text: "tx/3: to offset 20 of the log, which holds 10 to 99\n" +
 				"  1 shard moves back: up to 30 offsets will be applied AGAIN, and count twice\n" +
 				"  1 shard is there or further, and will stay\n",
-			want: []state.Position{at(20, -1, here), at(20, 2, here)}},
+			want: []state.Position{at(20, 7, here), at(20, 2, here)}},
 		{name: "brokers reported less of the log", progress: []state.Position{at(15, 2, partial)}, to: "20",
 			text: "tx/3: to offset 20 of the log, which holds 10 to 99\n" +
 				"  1 shard moves forward\n" +
 				"  up to 5 offsets will NOT be applied; features say so in complete_since\n",
-			want: []state.Position{at(20, -1, here)}, gap: now},
-		{name: "an empty log", progress: []state.Position{state.NoPosition}, to: "end", log: func(l *fetch.Log) { l.Start, l.End, l.EndEpoch = 0, 0, -1 },
+			want: []state.Position{at(20, 7, here)}, gap: now},
+		{name: "an empty log", progress: []state.Position{state.NoPosition}, to: "end", log: func(l *fetch.Log) { l.Start, l.End = 0, 0 },
 			text: "tx/3: to offset 0 of the log, which is empty at offset 0\n" +
 				"  1 shard has no progress yet, and will begin there\n",
-			want: []state.Position{at(0, -1, here)}},
+			want: []state.Position{at(0, 7, here)}},
 
 		{name: "before the log", progress: []state.Position{at(50, 2, here)}, to: "9",
 			err: "offset 9 is not in the log of tx/3, which holds 10 to 99: give one from 10 to 100, or start or end"},
@@ -159,7 +159,7 @@ func TestPlan(t *testing.T) {
 			log: func(l *fetch.Log) { l.Err = errors.New("fetch: offsets of tx/3: no leader") }, err: "fetch: offsets of tx/3: no leader"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			log := fetch.Log{ID: here, Partitions: 4, LeaderEpoch: 7, Start: 10, Stable: 100, End: 100, EndEpoch: 7}
+			log := fetch.Log{ID: here, Partitions: 4, LeaderEpoch: 7, Start: 10, Stable: 100, End: 100}
 			if c.log != nil {
 				c.log(&log)
 			}

@@ -19,8 +19,6 @@ type Log struct {
 	// The log holds Start up to but not including End, the high watermark. Stable is the last stable offset, which
 	// ReadCommitted does not read beyond; under ReadUncommitted it is End.
 	Start, Stable, End int64
-	// EndEpoch is the leader epoch of the record before End, -1 if unknown.
-	EndEpoch int32
 	// Err says why the lookup failed; all fields but Partitions and ID are meaningless then.
 	Err error
 }
@@ -51,7 +49,7 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 	byLeader := make(map[int32][]int)
 	for i, id := range partitions {
 		at, err := found.leader(id)
-		logs[i] = Log{ID: found.logs[id.Topic], Partitions: found.partitions[id.Topic], Leader: at.broker, LeaderEpoch: at.epoch, EndEpoch: -1}
+		logs[i] = Log{ID: found.logs[id.Topic], Partitions: found.partitions[id.Topic], Leader: at.broker, LeaderEpoch: at.epoch}
 		if err != nil {
 			logs[i].Err = fmt.Errorf("fetch: offsets of %w", err)
 			continue
@@ -71,7 +69,7 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int) {
 	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, found *offsetFound) { l.Start = found.Offset })
 	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, latest, func(l *Log, found *offsetFound) {
-		l.End, l.EndEpoch, l.Stable = found.Offset, found.LeaderEpoch, found.Offset
+		l.End, l.Stable = found.Offset, found.Offset
 	})
 	if p.cfg.Isolation == ReadCommitted {
 		p.listOffsets(ctx, broker, partitions, logs, some, ReadCommitted, latest, func(l *Log, found *offsetFound) { l.Stable = min(found.Offset, l.End) })

@@ -191,10 +191,10 @@ func (f *finding) begun(id state.LogID, r Rules) *verdict {
 	if topic := f.claim.Topic; topic != nil && int(f.partition.ID) >= topic.Partitions {
 		return nil // added to a known topic: all of it is applied
 	}
-	first := state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
+	first := state.Position{Offset: f.log.Start, Epoch: f.log.LeaderEpoch, Log: id.Tag()}
 	var gap int64
 	if r.Start == Latest {
-		first.Offset, first.Epoch, gap = f.log.End, f.log.EndEpoch, f.now
+		first.Offset, gap = f.log.End, f.now
 	}
 	return &verdict{placement: f.place(id, gap, func(state.Position) state.Position { return first })}
 }
@@ -209,7 +209,7 @@ func (f *finding) lost(id state.LogID, r Rules) *verdict {
 		case at.Furthest() > f.log.Start:
 			return at.To(f.log.Start) // some slices are further
 		}
-		return state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
+		return state.Position{Offset: f.log.Start, Epoch: f.log.LeaderEpoch, Log: id.Tag()}
 	})
 	if placement == nil {
 		return nil

@@ -92,8 +92,8 @@ func TestResumingTakesTheRoundTripsOfOnePartition(t *testing.T) {
 		"all go on":                            {partitions, at(50, 4), math.MaxInt64, [6]int{1, 0, 0, 0, 1, 1}},
 		"all are just taken over":              {partitions, at(50, 4), 0, [6]int{1, 0, 0, 1, 1, 1}},
 		"brokers once reported less of the ID": {partitions, in(partial, at(50, 4)), math.MaxInt64, [6]int{2, 1, 1, 0, 2, 2}},
-		"some are new":                         {partitions / 2, at(50, 4), math.MaxInt64, [6]int{2, 1, 0, 0, 2, 1}},
-		"all are new":                          {0, at(50, 4), math.MaxInt64, [6]int{2, 1, 0, 0, 2, 0}},
+		"some are new":                         {partitions / 2, at(50, 4), math.MaxInt64, [6]int{2, 1, 0, 0, 2, 2}},
+		"all are new":                          {0, at(50, 4), math.MaxInt64, [6]int{2, 1, 0, 0, 2, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, b := &countingStore{progress: map[int32]state.Position{}, held: test.held}, &countingBrokers{}

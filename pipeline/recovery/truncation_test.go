@@ -7,7 +7,6 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -52,8 +51,15 @@ func (r *truncation) apply(b *state.Batch) (progress []state.Position, refused b
 	return b.Ranges[0].Progress, b.Ranges[0].Behind
 }
 
+// begin has the shards begin in the log of a leader.
+func (r *truncation) begin(leader int32) []state.Position { return r.take(leader, nil) }
+
 // place has the shards continue in a log that diverges from theirs at an offset.
 func (r *truncation) place(epoch int32, at int64, leader int32) []state.Position {
+	return r.take(leader, map[int32]fetch.EpochEnd{epoch: {Epoch: epoch, Offset: at}})
+}
+
+func (r *truncation) take(leader int32, ends map[int32]fetch.EpochEnd) []state.Position {
 	r.Helper()
 	progress, err := r.store.Progress(r.Context(), []state.Partition{r.partition})
 	if err != nil {
@@ -61,7 +67,7 @@ func (r *truncation) place(epoch int32, at int64, leader int32) []state.Position
 	}
 	f := finding{
 		partition: r.partition.Itself(), underPlan: r.partition, claim: state.Claim{Progress: progress[0]},
-		log: fetch.Log{Partitions: 1, LeaderEpoch: leader, Stable: 200, End: 200}, ends: map[int32]fetch.EpochEnd{epoch: {Epoch: epoch, Offset: at}},
+		log: fetch.Log{Partitions: 1, LeaderEpoch: leader, Stable: 200, End: 200}, ends: ends,
 	}
 	v := f.judge(Rules{})
 	if v.placement == nil {
@@ -90,35 +96,68 @@ func (r *truncation) counted(most int64) (times string) {
 	return times
 }
 
+func newTruncation(t *testing.T) *truncation {
+	r := &truncation{T: t, registry: defined.Registry(t, truncatedDefinitions), store: plain.New(2)}
+	r.partition = state.Partition{Topic: "tx"}.WithPlan(r.registry.Plan().Version)
+	return r
+}
+
 // A request that was read from the log before it was truncated is not applied after that, though a shard is where it begins: it was
-// applied and its reply was lost, or its process had been halted before it sent it.
+// applied and its reply was lost, or its process had been halted before it sent it. Nor is one from the start of the log.
 func TestRequestsOfBeforeATruncation(t *testing.T) {
-	for name, applied := range map[string]bool{"whose reply was lost": true, "that was not sent": false} {
+	for name, test := range map[string]struct {
+		from    int64
+		applied bool
+		want    string
+	}{
+		"whose reply was lost":            {4, true, "11112211"},
+		"that was not sent":               {4, false, "11111100"},
+		"the first, whose reply was lost": {0, true, "22111111"},
+		"the first, that was not sent":    {0, false, "11000000"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			r := &truncation{T: t, registry: defined.Registry(t, truncatedDefinitions), store: plain.New(2)}
-			r.partition = state.Partition{Topic: "tx"}.WithPlan(r.registry.Plan().Version)
-			first := testkit.FirstPlacement(r.partition, 2, 0)
-			if _, err := r.store.Place(t.Context(), first); err != nil {
-				t.Fatal(err)
+			r := newTruncation(t)
+			begun := r.begin(0)
+			if test.from > 0 {
+				begun, _ = r.apply(r.batch(0, test.from, 0, begun))
 			}
-			begun, _ := r.apply(r.batch(0, 4, 0, first.To))
-			late, want := r.batch(4, 8, 0, begun), "11111100"
-			if applied {
-				want = "11112211"
-				if _, refused := r.apply(r.batch(4, 8, 0, begun)); refused {
+			late := r.batch(test.from, 8, 0, begun)
+			if test.applied {
+				if _, refused := r.apply(r.batch(test.from, 8, 0, begun)); refused {
 					t.Fatal("it is refused before the truncation")
 				}
 			}
-			placed := r.place(0, 4, 1)
+			placed := r.place(0, test.from, 1)
 			if _, refused := r.apply(late); !refused {
 				t.Error("it is applied after the truncation")
 			}
-			if _, refused := r.apply(r.batch(4, 6, 1, placed)); refused {
+			if _, refused := r.apply(r.batch(test.from, test.from+2, 1, placed)); refused {
 				t.Error("the new records are refused")
 			}
-			if got := r.counted(8); got != want {
-				t.Errorf("the records count %s times, want %s", got, want)
+			if got := r.counted(8); got != test.want {
+				t.Errorf("the records count %s times, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// A process that follows a new leader by itself finds that another one has applied what the log no longer has: its records are not
+// taken for applied.
+func TestNewLeaderOfAPartitionThatIsRead(t *testing.T) {
+	for _, until := range []int64{5, 8} {
+		r := newTruncation(t)
+		begun, _ := r.apply(r.batch(0, 4, 0, r.begin(0)))
+		if _, refused := r.apply(r.batch(4, until, 0, begun)); refused {
+			t.Fatal("the other process is refused")
+		}
+		if _, refused := r.apply(r.batch(4, 7, 1, begun)); !refused {
+			t.Error("records of the new leader are taken for those that were applied")
+		}
+		if _, refused := r.apply(r.batch(4, 7, 1, r.place(0, 4, 1))); refused {
+			t.Error("the new records are refused")
+		}
+		if got, want := r.counted(8), map[int64]string{5: "11112110", 8: "11112221"}[until]; got != want {
+			t.Errorf("the records count %s times, want %s", got, want)
+		}
 	}
 }
