@@ -199,14 +199,15 @@ func epochEnd(c *kfake.Cluster, end EpochEnd) <-chan kmsg.OffsetForLeaderEpochRe
 // partition stops.
 func TestNewLeadersAreVerified(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		end  EpochEnd
-		want *divergedError
+		name  string
+		known int32 // the epoch of what was fetched
+		end   EpochEnd
+		want  *divergedError
 	}{
-		{"it has all", EpochEnd{Epoch: 0, Offset: 3}, nil},
-		{"it does not know", cannotTell, nil},
-		{"it has no record of the epoch", EpochEnd{Epoch: -1, Offset: 3}, nil},
-		{"it lacks some", EpochEnd{Epoch: 0, Offset: 2}, &divergedError{"t", 0, 3, 0, 2, 0}},
+		{"it has all", 0, EpochEnd{Epoch: 0, Offset: 3}, nil},
+		{"it does not know", 0, cannotTell, nil},
+		{"it has no record of the epoch", 7, EpochEnd{Epoch: 0, Offset: 3}, nil},
+		{"it lacks some", 0, EpochEnd{Epoch: 0, Offset: 2}, &divergedError{"t", 0, 3, 0, 2, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
@@ -214,7 +215,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 			produce(t, cl, numbered("t", 0, 0, 3)...)
 			p := newPoller(t, c)
 			log := logsOf(t, p, first)[0]
-			p.Resume("t", 0, Known{Offset: 0, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+			p.Resume("t", 0, Known{Offset: 2, Epoch: test.known, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
 			pollUntil(t, p, 3)
 			asked := epochEnd(c, test.end)
 			if err := c.MoveTopicPartition("t", 0, 1-log.Leader); err != nil {
@@ -236,8 +237,8 @@ func TestNewLeadersAreVerified(t *testing.T) {
 					t.Errorf("%+v, want %+v", diverged, test.want)
 				}
 			}
-			if q := <-asked; q.LeaderEpoch != log.LeaderEpoch || q.CurrentLeaderEpoch <= log.LeaderEpoch {
-				t.Errorf("the request is for the end of epoch %d in epoch %d, want the end of %d in a later one", q.LeaderEpoch, q.CurrentLeaderEpoch, log.LeaderEpoch)
+			if q := <-asked; q.LeaderEpoch != test.known || q.CurrentLeaderEpoch <= log.LeaderEpoch {
+				t.Errorf("the request is for the end of epoch %d in epoch %d, want the end of %d in a later one", q.LeaderEpoch, q.CurrentLeaderEpoch, test.known)
 			}
 		})
 	}

@@ -90,7 +90,6 @@ type sentPosition struct {
 	offset     int64
 	generation uint64
 	epoch      int32
-	leader     int32
 }
 
 // fetchLoop is the loop of one leader. It ends when the leader has no partitions left.
@@ -167,7 +166,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 		partition.PartitionMaxBytes = pos.maxBytes
 		request.MaxBytes = max(request.MaxBytes, pos.maxBytes)
 		request.Topics[t].Partitions = append(request.Topics[t].Partitions, partition)
-		req.sent[pos.Partition] = sentPosition{pos, pos.offset, pos.generation, pos.epoch, l.id}
+		req.sent[pos.Partition] = sentPosition{pos, pos.offset, pos.generation, pos.epoch}
 	}
 	if len(req.sent) == 0 {
 		return nil, time.Hour, true
@@ -204,7 +203,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 			name = req.names[t.TopicID]
 		}
 		for i := range t.Partitions {
-			if sent, ok := req.sent[state.Partition{Topic: name, ID: t.Partitions[i].Partition}]; ok && p.isCurrent(sent) {
+			if sent, ok := req.sent[state.Partition{Topic: name, ID: t.Partitions[i].Partition}]; ok && p.isCurrent(sent) && sent.epoch == sent.position.epoch { // an earlier leader may have other records
 				p.accept(sent, &t.Partitions[i], resp)
 			}
 		}
