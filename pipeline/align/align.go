@@ -132,8 +132,9 @@ func (a *Alignment) MustWait(p state.Partition, timestamp int64) bool {
 	return a.own[p] == nil || !a.own[p].caughtUp
 }
 
-// Apply notes that records up to a timestamp, in ms, are about to be applied.
+// Apply notes that records up to a timestamp, in ms, are about to be applied; of one that is not believed, that it is of tomorrow.
 func (a *Alignment) Apply(newest int64) {
+	newest = state.Believed(newest, a.now())
 	for {
 		if before := a.newest.Load(); newest <= before || a.newest.CompareAndSwap(before, newest) {
 			return

@@ -168,6 +168,27 @@ func TestGreatestTimestamp(t *testing.T) {
 	a.expect("the only partition", math.MaxInt64)
 }
 
+// The newest record is the newest that was applied and is believed, until the store may have lost it.
+func TestNewest(t *testing.T) {
+	a := newAligned(t, 1)
+	expect := func(want int64) {
+		t.Helper()
+		if got := a.Newest(); got != want {
+			t.Errorf("the newest is %d, want %d", got, want)
+		}
+	}
+	expect(state.MinTime)
+	a.Apply(5000)
+	a.Apply(3000)
+	expect(5000)
+	a.Apply(math.MaxInt64)
+	expect(began.Add(state.MaxAhead).UnixMilli())
+	a.Rewind()
+	expect(state.MinTime)
+	a.Apply(3000)
+	expect(3000)
+}
+
 // While the store or the brokers are away, nothing is known of any partition, however long; once they are back, each has its time.
 func TestUnknownForLong(t *testing.T) {
 	a := newAligned(t, 2)
