@@ -150,7 +150,7 @@ func staleLeader(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	w.Stop()
 
 	w = p.start("--kafka.brokers", cluster.Node(2).Addr(), "--kafka.on_data_loss", "continue")
-	p.awaitStopped(w, "stale_leader", `waiting for brokers that know the leader: they name broker 2 with leader epoch 0, and records of epoch 1 are applied`)
+	p.awaitStopped(w, "stale_leader", `waiting for brokers that know the leader: they name broker 2 with leader epoch 0, and it was applied under epoch 1`)
 	cluster.Unite()
 	cluster.AwaitLeader(t, topic, 1, 1, 2)
 	p.write(20, cluster.Addrs()...)

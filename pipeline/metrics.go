@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		dead: maker.Counters("weir_dead_letters_total",
 			"Records written to the dead-letter topic, by stream and reason.", "stream", "reason"),
 		rewinds: maker.Counters("weir_rewinds_total",
-			"Partitions read again because the store went back in time, was spread over more shards, or another plan took the partition, by topic.", "topic"),
+			"Partitions read again because the store went back in time or was spread over more shards, or another owner, plan or leader took the partition, by topic.", "topic"),
 		lost: maker.Counters("weir_lost_records_total",
 			"Records that were not applied and are no longer in the log, by topic.", "topic"),
 		broken: maker.Counters("weir_broken_batches_total",

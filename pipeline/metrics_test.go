@@ -24,7 +24,7 @@ weir_assigned_partitions 3
 # TYPE weir_lost_records_total counter
 weir_lost_records_total{topic="logins"} 0
 weir_lost_records_total{topic="payments"} 0
-# HELP weir_rewinds_total Partitions read again because the store went back in time, was spread over more shards, or another plan took the partition, by topic.
+# HELP weir_rewinds_total Partitions read again because the store went back in time or was spread over more shards, or another owner, plan or leader took the partition, by topic.
 # TYPE weir_rewinds_total counter
 weir_rewinds_total{topic="logins"} 0
 weir_rewinds_total{topic="payments"} 0

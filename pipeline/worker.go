@@ -365,7 +365,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 		case b.failures[i] != nil:
 			w.stop(p, b.failures[i])
 		case r.Behind:
-			w.log.Warn("the store went back in time, was spread over more shards, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
+			w.log.Warn("the store went back in time or was spread over more shards, or another owner, plan or leader took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			p.lease.progress, p.confirmed = nil, nil // it is reported
 			behind = append(behind, p)
 		default:

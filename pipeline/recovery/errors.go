@@ -121,7 +121,7 @@ type staleLeaderError struct {
 }
 
 func (e *staleLeaderError) Error() string {
-	text := fmt.Sprintf("waiting for brokers that know the leader: they name broker %d with leader epoch %d, and records of epoch %d are applied; "+
+	text := fmt.Sprintf("waiting for brokers that know the leader: they name broker %d with leader epoch %d, and it was applied under epoch %d; "+
 		"if it stays so, look for a broker that is cut off from the controller", e.Leader, e.Epoch, e.Applied)
 	if e.Named {
 		return text
@@ -141,8 +141,8 @@ type openTransactionError struct {
 }
 
 func (e *openTransactionError) Error() string {
-	return fmt.Sprintf("waiting for open transactions to end: applied up to offset %d, the last stable offset is %d and the log ends at %d; "+
-		"with kafka.isolation at read_uncommitted it goes on at once", e.Applied, e.Stable, e.End)
+	return fmt.Sprintf("waiting for open transactions to end: applied up to offset %d, the last stable offset is %d and the log ends at %d",
+		e.Applied, e.Stable, e.End)
 }
 
 // StopReason returns the metric's label.
