@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -38,11 +40,14 @@ func (s *Store) empty(ctx context.Context, shards []int) error {
 	if at.records, err = s.records(ctx); err != nil {
 		return err
 	}
-	layout, err := s.storedLayout(ctx)
-	if err != nil {
+	switch layout, err := s.storedLayout(ctx); {
+	case errors.Is(err, state.ErrUnavailable): // what was last known of it stands: should shards be frozen without need, they begin anew later
+		if s.resharded.Load() {
+			at.mark = keyspace.FrozenField
+		}
+	case err != nil:
 		return err
-	}
-	if layout[keyspace.OldShardsField] != "" {
+	case layout[keyspace.OldShardsField] != "":
 		at.mark = keyspace.FrozenField
 	}
 	if s.masters.cluster == nil {

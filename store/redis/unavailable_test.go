@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // hung is a store on a cluster of three masters, one of which can hang.
@@ -221,5 +222,34 @@ func TestServerLoadsItsData(t *testing.T) {
 	apply(t, w, b)
 	if states, err := s.Read(t.Context(), reads); err != nil || len(states[0].Buckets) != 1 {
 		t.Errorf("after that: got %+v, error %v; want the event", states, err)
+	}
+}
+
+// A shard that has lost its progress is emptied also while the master of the layout hangs.
+func TestShardIsEmptiedWithoutTheMasterOfTheLayout(t *testing.T) {
+	t.Parallel()
+	h := newHung(t)
+	ctx := t.Context()
+	start(t, h.Store, transactions)
+	of, err := h.masters.of(ctx, keyspace.LayoutKey(h.namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard := slices.IndexFunc(h.tags, func(tag string) bool {
+		m, err := h.masters.of(ctx, tag)
+		return err == nil && m != of
+	})
+	key := keyspace.ProgressKey(h.tags[shard])
+	if n := h.redis.Del(ctx, key).Val(); n != 1 {
+		t.Fatal("the shard has no progress to lose")
+	}
+	node := h.cluster.Nodes[slices.IndexFunc(h.cluster.Nodes, func(n *redistest.Server) bool { return n.Addr() == of.address })]
+	node.Pause()
+	defer node.Resume()
+	if err := h.empty(ctx, []int{shard}); err != nil {
+		t.Fatal(err)
+	}
+	if fields := h.redis.HGetAll(ctx, key).Val(); fields["begun"] != "1" || fields[keyspace.SecretField] == "" {
+		t.Errorf("the shard has the fields %v, want that it has begun, with the secret", fields)
 	}
 }

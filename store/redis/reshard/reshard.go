@@ -212,6 +212,13 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	if l.Old == 0 {
 		return ErrNoOld
 	}
+	if err := r.awaitGrace(ctx); err != nil {
+		return err
+	}
+	if err := r.Await(ctx); err != nil {
+		return err
+	}
+	// Last: a failover may lose keys as long as replicas lack some.
 	lacking, lost, err := newCopying(r, l.Old, l.Shards, "").incomplete(ctx)
 	if err != nil {
 		return err
@@ -221,12 +228,6 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	}
 	if lacking > 0 {
 		return fmt.Errorf("%d of %d shards lack keys, which a failover has lost: run weir reshard --to %[2]d --yes first", lacking, l.Shards)
-	}
-	if err := r.awaitGrace(ctx); err != nil {
-		return err
-	}
-	if err := r.Await(ctx); err != nil {
-		return err
 	}
 	if err := r.retire(ctx, l); err != nil {
 		return err

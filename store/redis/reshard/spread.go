@@ -232,21 +232,19 @@ func (c *copying) name(ctx context.Context) error {
 // resharding, and no processor has noticed it yet.
 func (c *copying) incomplete(ctx context.Context) (lacking, lost int, err error) {
 	pipe := c.Redis.Pipeline()
-	var frozen []*redis.BoolCmd
-	var there []*redis.IntCmd
+	var held []*redis.SliceCmd
 	for _, tag := range c.to {
-		frozen = append(frozen, pipe.HExists(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField))
-		there = append(there, pipe.Exists(ctx, keyspace.ProgressKey(tag)))
+		held = append(held, pipe.HMGet(ctx, keyspace.ProgressKey(tag), keyspace.FormatField, keyspace.AnewField, keyspace.FrozenField, keyspace.CopyingField))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, 0, fmt.Errorf("read which shards are complete: %w", err)
 	}
-	for i := range c.to {
-		switch {
-		case there[i].Val() == 0:
-			lost++
-		case frozen[i].Val():
+	for _, of := range held {
+		switch format, anew, frozen, copying := of.Val()[0], of.Val()[1], of.Val()[2], of.Val()[3]; {
+		case frozen != nil || copying != nil:
 			lacking++
+		case format == nil && anew == nil: // other fields may have been written since
+			lost++
 		}
 	}
 	return lacking, lost, nil
