@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -41,8 +42,11 @@ machine.`,
 				}
 				address = "http://" + nearby(cfg.API.Listen)
 				if cfg.API.TLS.Cert != "" {
-					// Its certificate names the service, not this machine, and nothing secret is
+					// Its certificate names the service, not this machine, so nothing secret may be
 					// sent to it.
+					if server.tokenFile != "" {
+						return errTokenNeedsAddress
+					}
 					address = "https://" + nearby(cfg.API.Listen)
 					server.anyServer = true
 				}
@@ -66,6 +70,10 @@ machine.`,
 	flags.DurationVar(&timeout, "timeout", 3*time.Second, "how long to wait for an answer")
 	return cmd
 }
+
+// errTokenNeedsAddress refuses to send a token to whoever answers.
+var errTokenNeedsAddress = errors.New("--token-file needs --address, with the name in the certificate of the process: " +
+	"without it the certificate is not checked, and no token is sent")
 
 // nearby returns the address at which this machine reaches a server that listens on an address.
 func nearby(listen string) string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -37,6 +39,10 @@ func TestHealthReportsWhatIsMissing(t *testing.T) {
 	}
 	unready := answer(503, `{"ready":false,"checks":[{"name":"redis","ready":false,"error":"it is away"},{"name":"processor","ready":true}]}`)
 	other := answer(404, "<html>")
+	secure := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(secure, []byte("api: {tls: {cert: cert.pem, key: key.pem}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -45,6 +51,8 @@ func TestHealthReportsWhatIsMissing(t *testing.T) {
 		{[]string{"--address", other}, other + "/readyz answered 404 Not Found; is it a weir server?"},
 		{[]string{"--address", "127.0.0.1:1"}, "no answer from http://127.0.0.1:1: nothing listens at 127.0.0.1:1: check the address, and that the server runs"},
 		{[]string{"--address", "http://%zz"}, `--address: "http://%zz" is not an address such as http://weir:8080`},
+		{[]string{"--config", secure, "--token-file", "tokens"}, "--token-file needs --address, with the name in the certificate of the process: " +
+			"without it the certificate is not checked, and no token is sent"},
 		{[]string{"--config", "/none.yaml"}, "settings: open /none.yaml: no such file or directory"},
 	} {
 		if _, err := weir(t, append([]string{"health"}, c.args...)...); fmt.Sprint(err) != c.want {
