@@ -108,7 +108,7 @@ func (t *Topics) room(f *Findings, settings map[string]map[string]string) {
 	for _, topic := range t.Registry.Topics() {
 		if larger := number(settings[topic]["max.message.bytes"]); most > 0 && larger > most {
 			f.add(Warn, "topic "+t.DeadLetters, fmt.Sprintf("max.message.bytes is %d, and that of topic %s is %d: "+
-				"a partition of it stops at a larger record that cannot be used", most, topic, larger), "raise it to that of the other topics and some KiB more")
+				"the letter of a larger record that cannot be used is cut, and cannot be replayed", most, topic, larger), "raise it to that of the other topics and some KiB more")
 			return
 		}
 	}

@@ -114,7 +114,7 @@ func TestTopics(t *testing.T) {
 	set(dead, "max.message.bytes", "1900000")
 	testkit.Eventually(t, time.Minute, "a topic of dead letters with less room", func() (bool, string) {
 		diff := cmp.Diff([]string{"OK 1 partition", oneCopy, "OK cleanup.policy is delete",
-			"WARN max.message.bytes is 1900000, and that of topic " + topic + " is 2000000: a partition of it stops at a larger record that cannot be used: " +
+			"WARN max.message.bytes is 1900000, and that of topic " + topic + " is 2000000: the letter of a larger record that cannot be used is cut, and cannot be replayed: " +
 				"raise it to that of the other topics and some KiB more"},
 			lines(Kafka(t.Context(), client, look), "topic "+dead))
 		return diff == "", diff
