@@ -27,7 +27,7 @@ var (
 //
 //	TOKEN [NAME [SCOPE…]]
 //
-// A token without scopes may ask for everything. Several tokens may have one name. Empty lines and lines that begin
+// A token without scopes has AllScopes. Several tokens may have one name. Empty lines and lines that begin
 // with # are skipped. Tokens is safe for concurrent use, and keeps only hashes.
 type Tokens struct {
 	*watch

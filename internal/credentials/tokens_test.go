@@ -27,7 +27,7 @@ func valid(tokens *credentials.Tokens, token string) bool {
 	return err == nil && client != nil
 }
 
-// A line names its client and its scopes; a token without scopes may ask for everything.
+// A line names its client and its scopes; a token without scopes may ask for everything but lists.
 func TestClientsOfTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, one+" \n"+two+"\tpayments\n"+three+"  payments-eu  service:payment_risk service:login.risk operator\n")
