@@ -197,22 +197,29 @@ func (p *Poller) fetch(req *fetchRequest) {
 	resp := &response{body: body, leader: req.leader}
 	resp.users.Store(1)
 	defer resp.release()
-	for _, t := range kresp.(*kmsg.FetchResponse).Topics {
-		name := t.Topic
-		if kresp.GetVersion() > fetchByName {
-			name = req.names[t.TopicID]
-		}
-		for i := range t.Partitions {
-			if sent, ok := req.sent[state.Partition{Topic: name, ID: t.Partitions[i].Partition}]; ok && p.isCurrent(sent) && sent.epoch == sent.position.epoch { // an earlier leader may have other records
-				p.accept(sent, &t.Partitions[i], resp)
-			}
-		}
-	}
+	p.take(req, kresp.(*kmsg.FetchResponse), resp)
 	if resp.queued > 0 {
 		req.leader.waiting++
 		signal(p.ready)
 		if p.caughtUp(req) {
 			req.leader.rest(req.at, resp.records, &p.cfg)
+		}
+	}
+}
+
+// take accepts the partitions of a response whose positions have not changed since, and have the same leader: one before may have other
+// records. Poller.mu is held.
+func (p *Poller) take(req *fetchRequest, from *kmsg.FetchResponse, resp *response) {
+	for _, t := range from.Topics {
+		name := t.Topic
+		if from.Version > fetchByName {
+			name = req.names[t.TopicID]
+		}
+		for i := range t.Partitions {
+			sent, ok := req.sent[state.Partition{Topic: name, ID: t.Partitions[i].Partition}]
+			if ok && p.isCurrent(sent) && sent.epoch == sent.position.epoch {
+				p.accept(sent, &t.Partitions[i], resp)
+			}
 		}
 	}
 }

@@ -122,6 +122,21 @@ func TestOffsetOutOfRangeIsTransient(t *testing.T) {
 	}
 }
 
+// What a leader answers late, to a request from before a newer one was found, is not taken for an answer of that.
+func TestAnswerOfAnEarlierLeader(t *testing.T) {
+	for epoch, want := range map[int32]int64{4: 0, 5: 77} {
+		pos := &position{Partition: first, epoch: 5}
+		p := &Poller{positions: map[state.Partition]*position{first: pos}}
+		req := &fetchRequest{sent: map[state.Partition]sentPosition{first: {position: pos, epoch: epoch}}}
+		part := kmsg.NewFetchResponseTopicPartition()
+		part.HighWatermark = 77
+		p.take(req, &kmsg.FetchResponse{Topics: []kmsg.FetchResponseTopic{{Topic: first.Topic, Partitions: []kmsg.FetchResponseTopicPartition{part}}}}, nil)
+		if got := pos.ends.highWatermark; got != want {
+			t.Errorf("an answer of the leader of epoch %d to a position in epoch 5: the log ends at %d, want %d", epoch, got, want)
+		}
+	}
+}
+
 func TestLeaderMoves(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(1, "t"))
 	cl := newClient(t, c)
