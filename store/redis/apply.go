@@ -37,6 +37,7 @@ type writer struct {
 	shards   []shardUpdates
 	combiner *combiner // of the shard whose calls are being made
 	packer   packed.Packer
+	secret   string // that of the packer as text
 	calls    []scriptCall
 	refused  bool                // some call of the pipeline, because the memory is full
 	appended map[uint64]appended // in earlier calls of the shard, by the hash of a key
@@ -150,6 +151,9 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 				return err
 			}
 			w.whole = true // a server that a slot is only moving to is not among those masters
+		case secretDiffers(err):
+			_ = w.store.CheckLayout(ctx) // it learns the secret that the next try hashes with
+			return err
 		default:
 			return err
 		}
@@ -273,6 +277,7 @@ func (w *writer) makeCall(ctx context.Context, b *state.Batch, c scriptCall, key
 		w.arg(w.store.appendEntityKey(w.bytes, c.shard, e.group, e.text))
 	}
 	c.keys = w.args[len(w.args)-len(keys):]
+	w.args = append(w.args, w.secret)
 	w.num(int64(len(c.moves)))
 	for _, m := range c.moves {
 		w.arg(progress.AppendPositionField(w.bytes, b.Ranges[m.rangeIndex].Partition))

@@ -4,7 +4,8 @@
 -- KEYS[1]   the shard's progress: HASH "topic@version/partition" -> position,
 --           "offset:epoch:log", see package progress
 -- KEYS[2..] the state keys to append to
--- ARGV      number of partition ranges, and for each: progress field, position before, position after
+-- ARGV      the secret with which values are hashed
+--           number of partition ranges, and for each: progress field, position before, position after
 --           greatest record timestamp in the batch in milliseconds, as far as it is believed
 --           (state.MaxAhead)
 --           two bytes for each state key that must not be returned as a candidate: its number, from 1
@@ -24,6 +25,8 @@
 --           if not applied, because keys are full and must be compacted first: "full", and for each
 --           of them its number and content
 --           the error RESHARDING if the shard is frozen, see package progress
+--           the error OTHERSECRET if the shard has values that are hashed with another secret: its state cannot be told
+--           from what is to be appended
 --
 -- While the shard is copied, the names of the state keys are added to a set, see keyspace.ChangedKey. It
 -- is in the slot of the shard.
@@ -37,18 +40,21 @@ local pcall, type = redis.pcall, type
 local KEYS, ARGV = KEYS, ARGV
 local replicate, nowhere, everywhere = redis.set_repl, redis.REPL_NONE, redis.REPL_ALL -- nil if the server has none
 if replicate then replicate(everywhere) end -- if the server forbids it, before the first write
-local progress, ranges = KEYS[1], tonumber(ARGV[1])
-local a = 2 -- index of the next argument to read
+local progress, ranges = KEYS[1], tonumber(ARGV[2])
+local a = 3 -- index of the next argument to read
 
 local fields, found = {}, {}
 for i = 1, ranges do fields[i] = ARGV[a + 3 * (i - 1)] end
-fields[ranges + 1], fields[ranges + 2], fields[ranges + 3], fields[ranges + 4] = 'now', 'lag', 'frozen', 'copying'
-for first = 1, ranges + 4, maxValues do
-  local last = math.min(first + maxValues - 1, ranges + 4)
+fields[ranges + 1], fields[ranges + 2], fields[ranges + 3], fields[ranges + 4], fields[ranges + 5] = 'now', 'lag', 'frozen', 'copying', 'secret'
+for first = 1, ranges + 5, maxValues do
+  local last = math.min(first + maxValues - 1, ranges + 5)
   local values = call('HMGET', progress, unpack(fields, first, last))
   for i = first, last do found[i] = values[i - first + 1] end
 end
 if found[ranges + 3] then return redis.error_reply('RESHARDING weir reshard has not finished') end
+if found[ranges + 5] and found[ranges + 5] ~= ARGV[1] then
+  return redis.error_reply('OTHERSECRET the state was lost, and is written with another secret now')
+end
 for i = 1, ranges do
   if found[i] ~= ARGV[a + 3 * (i - 1) + 1] then
     local reply = {'found'}

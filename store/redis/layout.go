@@ -395,12 +395,3 @@ func (s *Store) moved() error {
 	}
 	return nil
 }
-
-// learnSecret sets the namespace's secret for hashing.
-func (w *writer) learnSecret(ctx context.Context) (err error) {
-	w.packer.Secret, err = w.store.Secret(ctx)
-	if err == nil && w.packer.Secret == (state.Secret{}) {
-		err = fmt.Errorf("namespace %q has not been created", w.store.namespace)
-	}
-	return err
-}

@@ -112,6 +112,7 @@ func (r records) Read(ctx context.Context, q protocol.Query) []protocol.Found {
 	}
 	if q.For == protocol.ToAnswer && q.Names == nil {
 		r.s.refuseHalted(found)
+		r.s.refuseOtherSecret(found)
 	}
 	return found
 }

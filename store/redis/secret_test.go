@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
@@ -198,4 +201,43 @@ func TestWriterNeedsSecret(t *testing.T) {
 			t.Errorf("got error %v, want %s", err, want)
 		}
 	})
+}
+
+// A process that has learnt another secret, from a server that was no longer the master, neither writes nor reads with it. It learns
+// the right one.
+func TestShardsHaveOneSecret(t *testing.T) {
+	t.Parallel()
+	for name, client := range servers {
+		t.Run(name, func(t *testing.T) {
+			s, ctx := newStore(t, client(t), 4), t.Context()
+			start(t, s, transactions)
+			right, other := *s.secret.Load(), state.NewSecret()
+			paid := func(offset int64) *state.Batch {
+				b := begin(t, s, transactions)
+				fill(b, 0, event{offset: offset, device: "d0", user: "u0", time: 100 * day, cents: 5})
+				return b
+			}
+			apply(t, s.newWriter(), paid(0))
+
+			s.secret.Store(&other)
+			b, w := paid(1), s.newWriter()
+			if err := w.Apply(ctx, b); err == nil || !strings.Contains(err.Error(), "the state was lost, and is written with another secret now") {
+				t.Errorf("written with another secret: error %v", err)
+			}
+			if got := *s.secret.Load(); got != right {
+				t.Error("the right secret is not learnt after a write")
+			}
+			apply(t, w, b)
+			checkAll(t, s, []event{{offset: 0, device: "d0", user: "u0", time: 100 * day, cents: 5}, {offset: 1, device: "d0", user: "u0", time: 100 * day, cents: 5}})
+
+			s.secret.Store(&other)
+			if _, err := s.History(ctx); !errors.Is(err, errOtherSecret) {
+				t.Errorf("a history with another secret: error %v", err)
+			}
+			testkit.Eventually(t, time.Minute, "the right secret is learnt after a question", func() (bool, string) {
+				_, err := s.History(ctx)
+				return err == nil && *s.secret.Load() == right, fmt.Sprint(err)
+			})
+		})
+	}
 }
