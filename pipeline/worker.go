@@ -404,6 +404,11 @@ func (w *worker) rewound(p *assignedPartition) {
 func (w *worker) advance(ctx context.Context, p *assignedPartition, b *workerBatch, rangeIndex int) {
 	r := &b.Ranges[rangeIndex]
 	p.applied, p.reached = r.To, max(p.reached, b.spans[rangeIndex].greatest)
+	for _, at := range r.Progress {
+		if at.Furthest() > r.To { // another owner, or an earlier one, was ahead
+			w.poller.Reach(p.Topic, p.ID, at.Furthest(), at.Epoch)
+		}
+	}
 	if !p.broken.met() {
 		p.trouble.Over()
 		w.noteLag(ctx, p, r)

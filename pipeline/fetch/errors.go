@@ -82,8 +82,8 @@ func (e *OffsetOutOfRangeError) Error() string {
 type divergedError struct {
 	Topic     string
 	Partition int32
-	Offset    int64 // the position
-	Epoch     int32 // of the leader that wrote the record before it
+	Offset    int64 // the position, or up to where the partition is applied
+	Epoch     int32 // of the leader that wrote the record before it, or a later one
 	// End is where the part of the log that the leader shares ends, and EndEpoch the epoch there.
 	End      int64
 	EndEpoch int32

@@ -200,14 +200,17 @@ func epochEnd(c *kfake.Cluster, end EpochEnd) <-chan kmsg.OffsetForLeaderEpochRe
 func TestNewLeadersAreVerified(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		known int32 // the epoch of what was fetched
+		known Known
 		end   EpochEnd
 		want  *divergedError
 	}{
-		{"it has all", 0, EpochEnd{Epoch: 0, Offset: 3}, nil},
-		{"it does not know", 0, cannotTell, nil},
-		{"it has no record of the epoch", 7, EpochEnd{Epoch: 0, Offset: 3}, nil},
-		{"it lacks some", 0, EpochEnd{Epoch: 0, Offset: 2}, &divergedError{"t", 0, 3, 0, 2, 0}},
+		{"it has all", Known{Offset: 2, Epoch: 0}, EpochEnd{Epoch: 0, Offset: 3}, nil},
+		{"it does not know", Known{Offset: 2, Epoch: 0}, cannotTell, nil},
+		{"it has no record of the epoch", Known{Offset: 2, Epoch: 7}, EpochEnd{Epoch: 0, Offset: 3}, nil},
+		{"it lacks some", Known{Offset: 2, Epoch: 0}, EpochEnd{Epoch: 0, Offset: 2}, &divergedError{"t", 0, 3, 0, 2, 0}},
+		{"it has all that is applied", Known{Offset: 2, Epoch: 0, Applied: 9, AppliedEpoch: 0}, EpochEnd{Epoch: 0, Offset: 9}, nil},
+		{"it lacks some that is applied", Known{Offset: 2, Epoch: 0, Applied: 9, AppliedEpoch: 0}, EpochEnd{Epoch: 0, Offset: 8}, &divergedError{"t", 0, 9, 0, 8, 0}},
+		{"it lacks some that is applied of a later epoch", Known{Offset: 2, Epoch: 0, Applied: 9, AppliedEpoch: 7}, EpochEnd{Epoch: 0, Offset: 8}, &divergedError{"t", 0, 9, 7, 8, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
@@ -215,7 +218,9 @@ func TestNewLeadersAreVerified(t *testing.T) {
 			produce(t, cl, numbered("t", 0, 0, 3)...)
 			p := newPoller(t, c)
 			log := logsOf(t, p, first)[0]
-			p.Resume("t", 0, Known{Offset: 2, Epoch: test.known, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+			known := test.known
+			known.LeaderEpoch, known.Log = log.LeaderEpoch, log.ID
+			p.Resume("t", 0, known)
 			pollUntil(t, p, 3)
 			asked := epochEnd(c, test.end)
 			if err := c.MoveTopicPartition("t", 0, 1-log.Leader); err != nil {
@@ -237,9 +242,41 @@ func TestNewLeadersAreVerified(t *testing.T) {
 					t.Errorf("%+v, want %+v", diverged, test.want)
 				}
 			}
-			if q := <-asked; q.LeaderEpoch != test.known || q.CurrentLeaderEpoch <= log.LeaderEpoch {
-				t.Errorf("the request is for the end of epoch %d in epoch %d, want the end of %d in a later one", q.LeaderEpoch, q.CurrentLeaderEpoch, test.known)
+			want := max(known.Epoch, known.AppliedEpoch)
+			if q := <-asked; q.LeaderEpoch != want || q.CurrentLeaderEpoch <= log.LeaderEpoch {
+				t.Errorf("the request is for the end of epoch %d in epoch %d, want the end of %d in a later one", q.LeaderEpoch, q.CurrentLeaderEpoch, want)
 			}
+		})
+	}
+}
+
+// A new leader is asked about what is applied also before anything was fetched, and if it only turns out later that it is applied.
+func TestNewLeadersAreVerifiedForWhatIsApplied(t *testing.T) {
+	for name, reached := range map[string]bool{"known from the start": false, "found later": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
+			produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
+			p := newPoller(t, c)
+			log := logsOf(t, p, first)[0]
+			asked := epochEnd(c, EpochEnd{Epoch: 0, Offset: 4})
+			known := Known{Offset: 0, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID}
+			if reached {
+				p.Resume("t", 0, known)
+				pollUntil(t, p, 3)
+				p.Reach("t", 0, 5, 0)
+			}
+			if err := c.MoveTopicPartition("t", 0, 1-log.Leader); err != nil {
+				t.Fatal(err)
+			}
+			if !reached {
+				known.Applied = 5
+				p.Resume("t", 0, known)
+			}
+			_, err := p.Poll(testContext(t))
+			if want := (&divergedError{"t", 0, 5, 0, 4, 0}); err == nil || err.Error() != want.Error() {
+				t.Errorf("error %v, want %v", err, want)
+			}
+			<-asked
 		})
 	}
 }

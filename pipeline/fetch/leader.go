@@ -264,7 +264,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	}
 	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
 	if end := rp.DivergingEpoch; end.EndOffset >= 0 {
-		p.follow(pos, EpochEnd{Epoch: end.Epoch, Offset: end.EndOffset})
+		p.follow(pos, pos.offset, pos.fetchedEpoch, EpochEnd{Epoch: end.Epoch, Offset: end.EndOffset})
 		p.recover(pos)
 		return
 	}

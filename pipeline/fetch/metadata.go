@@ -74,8 +74,8 @@ func (p *Poller) assign(topics []string) {
 		} else if log := found.logs[pos.Topic]; pos.log.Contradicts(log) {
 			p.attach(pos, at)
 			p.end(pos, &OtherLogError{pos.Topic, pos.ID, pos.log, log})
-		} else if pos.fetchedEpoch >= 0 && at.epoch != pos.epoch {
-			unsure = append(unsure, unverified{pos, pos.generation, pos.offset, pos.fetchedEpoch, at})
+		} else if until, epoch := pos.needs(); epoch >= 0 && at.epoch != pos.epoch {
+			unsure = append(unsure, unverified{pos, pos.generation, pos.offset, until, epoch, at})
 		} else {
 			p.attach(pos, at)
 		}
@@ -87,13 +87,14 @@ func (p *Poller) assign(topics []string) {
 // unverified is a position with a new leader, which may lack what was fetched.
 type unverified struct {
 	*position
-	generation   uint64
-	offset       int64
-	fetchedEpoch int32
-	at           leadership
+	generation uint64
+	offset     int64
+	until      int64 // see position.needs
+	epoch      int32 // see position.needs
+	at         leadership
 }
 
-// verify asks new leaders whether they have the records fetched from the earlier ones, and attaches the positions. A
+// verify asks new leaders whether they have the records that were fetched from the earlier ones or are applied, and attaches the positions. A
 // position keeps its leader if the new one does not answer.
 func (p *Poller) verify(unsure []unverified) {
 	if len(unsure) == 0 {
@@ -101,7 +102,7 @@ func (p *Poller) verify(unsure []unverified) {
 	}
 	queries := make([]EpochQuery, len(unsure))
 	for i, u := range unsure {
-		queries[i] = EpochQuery{u.Partition, u.at.broker, u.at.epoch, u.fetchedEpoch}
+		queries[i] = EpochQuery{u.Partition, u.at.broker, u.at.epoch, u.epoch}
 	}
 	ends := p.EpochEnds(p.ctx, queries)
 
@@ -123,17 +124,17 @@ func (p *Poller) verify(unsure []unverified) {
 		}
 		p.attach(pos, u.at)
 		if end := ends[i]; end.Offset >= 0 {
-			p.follow(pos, end)
+			p.follow(pos, u.until, u.epoch, end)
 		}
 	}
 }
 
-// follow goes on in the log of a leader that has told where the last epoch up to that of a position ends, or ends it if the log was
-// truncated before it. An earlier epoch alone is no sign of that: that of the position may be later than its record's, see
+// follow goes on in the log of a leader that has told where the last epoch up to one ends, or ends the position if the log was
+// truncated before an offset. An earlier epoch alone is no sign of that: that of the position may be later than its record's, see
 // state.Position. Poller.mu is held.
-func (p *Poller) follow(pos *position, end EpochEnd) {
-	if end.Offset < pos.offset {
-		p.end(pos, &divergedError{pos.Topic, pos.ID, pos.offset, pos.fetchedEpoch, end.Offset, end.Epoch})
+func (p *Poller) follow(pos *position, until int64, epoch int32, end EpochEnd) {
+	if end.Offset < until {
+		p.end(pos, &divergedError{pos.Topic, pos.ID, until, epoch, end.Offset, end.Epoch})
 		return
 	}
 	pos.fetchedEpoch = min(pos.fetchedEpoch, end.Epoch)

@@ -69,10 +69,10 @@ func (p *Poller) takeNewer(found leaderships) {
 		}
 		p.cfg.Logger.Warn("a broker names a newer leader of a partition than the one that it is fetched from; going on there",
 			"topic", pos.Topic, "partition", pos.ID, "leader", at.broker, "epoch", at.epoch, "fetched_epoch", pos.epoch)
-		if pos.fetchedEpoch < 0 {
+		if until, epoch := pos.needs(); epoch < 0 {
 			p.attach(pos, at)
 		} else {
-			newer = append(newer, unverified{pos, pos.generation, pos.offset, pos.fetchedEpoch, at})
+			newer = append(newer, unverified{pos, pos.generation, pos.offset, until, epoch, at})
 		}
 	}
 	p.mu.Unlock()

@@ -107,6 +107,8 @@ type position struct {
 	id           topicID     // of the topic that the leader was found for
 	log          state.LogID // of the offset, as far as known
 	fetchedEpoch int32       // the leader epoch of the record before the offset, or a later one; -1 if unknown
+	applied      int64       // see Known
+	appliedEpoch int32       // see Known
 	retryAt      time.Time   // when to look for a leader, while there is none
 
 	ends    logEnds
@@ -147,10 +149,15 @@ type Known struct {
 	// that it has that record. They are -1 if unknown.
 	Epoch, LeaderEpoch int32
 	Log                state.LogID
+	// Applied is how far the partition is applied, in some part of the state, if that is further, and AppliedEpoch the leader epoch
+	// of the record before that or a later one.
+	Applied      int64
+	AppliedEpoch int32
 }
 
 // Resume starts to fetch a partition from a position, or moves it there. Poll returns an *OtherLogError if the topic is
-// not, or no longer, that log, and a *divergedError if the leader lacks the records before the position.
+// not, or no longer, that log, and a *divergedError if the leader lacks records before the position, or
+// that are applied.
 func (p *Poller) Resume(topic string, partition int32, at Known) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +174,26 @@ func (p *Poller) Resume(topic string, partition int32, at Known) {
 		p.positions[key] = pos
 		signal(p.lost)
 	}
-	pos.log = at.Log
+	pos.log, pos.applied, pos.appliedEpoch = at.Log, at.Applied, at.AppliedEpoch
 	p.seek(pos, at.Offset, at.Epoch)
+}
+
+// Reach notes that a partition turned out to be applied further than it is fetched: up to an offset, of a leader epoch.
+func (p *Poller) Reach(topic string, partition int32, applied int64, epoch int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pos := p.positions[state.Partition{Topic: topic, ID: partition}]; pos != nil {
+		pos.applied, pos.appliedEpoch = max(pos.applied, applied), max(pos.appliedEpoch, epoch)
+	}
+}
+
+// needs returns up to where a new leader must have the log of a position, and the epoch of the record before that or a later one, -1 if
+// unknown: what is applied and not yet fetched would not be missed if other records had replaced it.
+func (pos *position) needs() (until int64, epoch int32) {
+	if pos.applied > pos.offset {
+		return pos.applied, max(pos.appliedEpoch, pos.fetchedEpoch)
+	}
+	return pos.offset, pos.fetchedEpoch
 }
 
 // Seek moves a partition to offset. Poll no longer returns anything fetched before. It has no effect on a partition

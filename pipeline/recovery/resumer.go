@@ -159,7 +159,11 @@ func ready(f *finding, first *state.Claim) Resumption {
 		}
 	}
 	lowest := slices.MinFunc(f.claim.Known(), func(a, b state.Position) int { return cmp.Compare(a.Offset, b.Offset) })
-	r.Known = fetch.Known{Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID}
+	furthest := slices.MaxFunc(f.claim.Known(), func(a, b state.Position) int { return cmp.Compare(a.Furthest(), b.Furthest()) })
+	r.Known = fetch.Known{
+		Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID,
+		Applied: furthest.Furthest(), AppliedEpoch: furthest.Epoch,
+	}
 	return r
 }
 

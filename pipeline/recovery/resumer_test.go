@@ -123,3 +123,12 @@ func TestResumingTakesTheRoundTripsOfOnePartition(t *testing.T) {
 		})
 	}
 }
+
+// A partition continues from its lowest progress, and the poller knows how far some slices are.
+func TestResumptionSaysWhatIsApplied(t *testing.T) {
+	f := &finding{claim: state.Claim{Progress: []state.Position{at(70, 3).WithAhead(90, 5), at(50, 4), at(80, 4)}}, log: fetch.Log{LeaderEpoch: 6, ID: here}}
+	want := fetch.Known{Offset: 50, Epoch: 4, LeaderEpoch: 6, Log: here, Applied: 90, AppliedEpoch: 3}
+	if got := ready(f, nil).Known; got != want {
+		t.Errorf("it continues from %+v, want %+v", got, want)
+	}
+}
