@@ -207,8 +207,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 	}
 }
 
-// take accepts the partitions of a response whose positions have not changed since, and have the same leader: one before may have other
-// records. Poller.mu is held.
+// take accepts the partitions of a response whose positions have not changed since, and have the same leader. Poller.mu is held.
 func (p *Poller) take(req *fetchRequest, from *kmsg.FetchResponse, resp *response) {
 	for _, t := range from.Topics {
 		name := t.Topic
@@ -217,7 +216,7 @@ func (p *Poller) take(req *fetchRequest, from *kmsg.FetchResponse, resp *respons
 		}
 		for i := range t.Partitions {
 			sent, ok := req.sent[state.Partition{Topic: name, ID: t.Partitions[i].Partition}]
-			if ok && p.isCurrent(sent) && sent.epoch == sent.position.epoch {
+			if ok && p.isAwaited(sent) {
 				p.accept(sent, &t.Partitions[i], resp)
 			}
 		}
@@ -234,15 +233,21 @@ func (p *Poller) caughtUp(req *fetchRequest) bool {
 	return true
 }
 
-// current lists the positions of a request that have not changed since.
+// current lists the positions of a request that have not changed since, and have the same leader.
 func (p *Poller) current(req *fetchRequest) []*position {
 	var positions []*position
 	for _, sent := range req.sent {
-		if p.isCurrent(sent) {
+		if p.isAwaited(sent) {
 			positions = append(positions, sent.position)
 		}
 	}
 	return positions
+}
+
+// isAwaited reports whether a position still depends on what becomes of a request: it has not changed since, and has the
+// same leader. One before may have other records, and its failure says nothing of the present one.
+func (p *Poller) isAwaited(sent sentPosition) bool {
+	return p.isCurrent(sent) && sent.epoch == sent.position.epoch
 }
 
 // isCurrent reports whether a position was neither removed nor moved since it was sent.

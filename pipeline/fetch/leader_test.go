@@ -137,6 +137,18 @@ func TestAnswerOfAnEarlierLeader(t *testing.T) {
 	}
 }
 
+// What becomes of a request to an earlier leader, as that it stopped and does not answer, takes no position away from a newer one.
+func TestFailureOfAnEarlierLeader(t *testing.T) {
+	for epoch, want := range map[int32]int{4: 0, 5: 1} {
+		pos := &position{Partition: first, epoch: 5}
+		p := &Poller{positions: map[state.Partition]*position{first: pos}}
+		req := &fetchRequest{sent: map[state.Partition]sentPosition{first: {position: pos, epoch: epoch}}}
+		if got := p.current(req); len(got) != want {
+			t.Errorf("a request to the leader of epoch %d has %d positions that are in epoch 5, want %d", epoch, len(got), want)
+		}
+	}
+}
+
 func TestLeaderMoves(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(1, "t"))
 	cl := newClient(t, c)
