@@ -67,15 +67,19 @@ type Step struct {
 	// Was is the earlier log of the shards that adopt the current one.
 	Was state.LogID
 	// First shards have no progress yet, Adopting ones are in another log, Forward ones skip up to
-	// Skipped offsets, Back ones apply up to Repeated offsets again, Staying ones are left alone.
-	First, Adopting, Forward, Back, Staying int
-	Skipped, Repeated                       int64
+	// Skipped offsets, Back ones apply up to Repeated offsets again, Following ones are there under a later leader than
+	// the log's, Staying ones are left alone.
+	First, Adopting, Forward, Back, Following, Staying int
+	Skipped, Repeated                                  int64
 
 	placement state.Placement
 }
 
 // Changes reports whether the step changes anything.
-func (s *Step) Changes() bool { return s.First+s.Adopting+s.Forward+s.Back > 0 }
+func (s *Step) Changes() bool { return s.changed() > 0 }
+
+// changed returns how many shards the step changes.
+func (s *Step) changed() int { return s.First + s.Adopting + s.Forward + s.Back + s.Following }
 
 // Steps computes the steps; it writes nothing.
 func (p *Placer) Steps(ctx context.Context, partitions []state.Partition, to Target) ([]Step, error) {
@@ -163,6 +167,10 @@ func (p *Placer) step(id state.Partition, log *fetch.Log, progress []state.Posit
 				*next = at.To(s.To.Offset) // some slices are further
 				next.Log = s.To.Log
 			}
+		case p.Again && s.To.Epoch >= 0 && at.Epoch > s.To.Epoch:
+			// It is at the target, and would wait for ever for that leader if the topic was created again and the brokers
+			// do not report its ID, by which the new log would be known.
+			s.Following++
 		default:
 			s.Staying++
 			*next = at
@@ -182,7 +190,7 @@ func Apply(ctx context.Context, progress store.Progress, steps []Step) error {
 	for i := range steps {
 		if s := &steps[i]; s.Changes() {
 			placements = append(placements, s.placement)
-			want += s.First + s.Adopting + s.Forward + s.Back
+			want += s.changed()
 		}
 	}
 	placed, err := progress.Place(ctx, placements...)

@@ -148,6 +148,21 @@ func TestPlan(t *testing.T) {
 			text: "tx/3: to offset 0 of the log, which is empty at offset 0\n" +
 				"  1 shard has no progress yet, and will begin there\n",
 			want: []state.Position{at(0, 7, here)}},
+		{name: "an empty log of an older leader", progress: []state.Position{at(0, 9, here), at(0, 8, here), at(0, 7, here), at(3, 9, here)}, to: "start", again: true,
+			log: func(l *fetch.Log) { l.Start, l.End = 0, 0 },
+			text: "tx/3: to offset 0 of the log, which is empty at offset 0\n" +
+				"  1 shard moves back: up to 3 offsets will be applied AGAIN, and count twice\n" +
+				"  2 shards are there under a later leader epoch, and will follow the present leader, of epoch 7\n" +
+				"  1 shard is there or further, and will stay\n",
+			want: []state.Position{at(0, 7, here), at(0, 7, here), at(0, 7, here), at(0, 7, here)}},
+		{name: "an empty log of an older leader, when not forced", progress: []state.Position{at(0, 9, here)}, to: "start",
+			log: func(l *fetch.Log) { l.Start, l.End = 0, 0 },
+			text: "tx/3: to offset 0 of the log, which is empty at offset 0\n" +
+				"  1 shard is there or further, and will stay\n"},
+		{name: "brokers that report no leader epochs", progress: []state.Position{at(0, 9, here)}, to: "start", again: true,
+			log: func(l *fetch.Log) { l.Start, l.End, l.LeaderEpoch = 0, 0, -1 },
+			text: "tx/3: to offset 0 of the log, which is empty at offset 0\n" +
+				"  1 shard is there or further, and will stay\n"},
 
 		{name: "before the log", progress: []state.Position{at(50, 2, here)}, to: "9",
 			err: "offset 9 is not in the log of tx/3, which holds 10 to 99: give one from 10 to 100, or start or end"},

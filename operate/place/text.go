@@ -33,6 +33,10 @@ func (s *Step) write(text *strings.Builder) {
 	if s.Back > 0 {
 		fmt.Fprintf(text, "  %s back: up to %s will be applied AGAIN, and count twice\n", shards(s.Back, "moves", "move"), offsets(s.Repeated))
 	}
+	if s.Following > 0 {
+		fmt.Fprintf(text, "  %s there under a later leader epoch, and will follow the present leader, of epoch %d\n",
+			shards(s.Following, "is", "are"), s.To.Epoch)
+	}
 	if s.Staying > 0 {
 		fmt.Fprintf(text, "  %s there or further, and will stay\n", shards(s.Staying, "is", "are"))
 	}
