@@ -371,11 +371,11 @@ func (c *Cache) Size(ctx context.Context) (int64, error) {
 	return d.long(), d.err
 }
 
-// Scan visits the values of a partition, as they are when they are read. It ends when visit returns an error, with that.
+// Scan visits the values of a partition, as they are when they are read. It ends when visit returns an error, with that, or the
+// connection is lost: on another one the cursor's number may be that of another scan.
 func (c *Cache) Scan(ctx context.Context, partition int, visit func(Entry) error) error {
 	const page = 256
-	on := c.ownerOf(ctx, partition)
-	d, err := c.client.request(ctx, on, opScan, func(e *encoder) {
+	d, on, err := c.client.begin(ctx, c.ownerOf(ctx, partition), opScan, func(e *encoder) {
 		c.header(e, nil, 0)
 		e.null() // no filter
 		e.int(page)
@@ -399,12 +399,12 @@ func (c *Cache) Scan(ctx context.Context, partition int, visit func(Entry) error
 		if more := d.bool(); d.err != nil || !more {
 			return d.err
 		}
-		d, err = c.client.request(ctx, on, opScanPage, func(e *encoder) { e.long(cursor) })
+		d, err = c.client.goOn(ctx, on, opScanPage, func(e *encoder) { e.long(cursor) })
 	}
 }
 
-func (c *Cache) closeCursor(ctx context.Context, on UUID, cursor int64) error {
-	_, err := c.client.request(ctx, on, opCloseResource, func(e *encoder) { e.long(cursor) })
+func (c *Cache) closeCursor(ctx context.Context, on *conn, cursor int64) error {
+	_, err := c.client.goOn(ctx, on, opCloseResource, func(e *encoder) { e.long(cursor) })
 	return err
 }
 

@@ -185,20 +185,34 @@ func (c *Client) unreachable() error {
 // request sends a request to a node, or any other one. If the connection is lost, it is repeated once on another one: the caller
 // knows that this does no harm.
 func (c *Client) request(ctx context.Context, id UUID, op int16, body func(*encoder)) (decoder, error) {
+	d, _, err := c.begin(ctx, id, op, body)
+	return d, err
+}
+
+// begin is request, and returns the connection with the answer: only there is known what the request has begun.
+func (c *Client) begin(ctx context.Context, id UUID, op int16, body func(*encoder)) (decoder, *conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		to, err := c.to(ctx, id)
 		if err != nil {
-			return decoder{}, err
+			return decoder{}, nil, err
 		}
 		d, err := to.request(ctx, op, body)
 		if lost, ok := errors.AsType[*LostError](err); ok && attempt == 0 && ctx.Err() == nil && lost != nil {
 			continue
 		}
 		// A reply that tells of another topology may come from a node without which others have gone on.
-		return d, cmp.Or(c.whole(ctx), err)
+		return d, to, cmp.Or(c.whole(ctx), err)
 	}
+}
+
+// goOn sends a request about what begin has begun, to the same connection, and does not repeat it if that is lost.
+func (c *Client) goOn(ctx context.Context, with *conn, op int16, body func(*encoder)) (decoder, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
+	defer cancel()
+	d, err := with.request(ctx, op, body)
+	return d, cmp.Or(c.whole(ctx), err)
 }
 
 // Clock returns the time of a node, in ms since 1970, and how long ago it can have been that at most.
