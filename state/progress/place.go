@@ -40,14 +40,20 @@ func (r *Record) Place(shard int, placements []state.Placement) (placed int) {
 	return placed
 }
 
-// abandonFills gives up the unfinished fills of a partition that goes back or continues in another log.
+// abandonFills gives up the unfinished fills of a partition that goes back or continues in another log. Finished ones forget what they
+// applied of another log: its offsets mean other records now.
 func (r *Record) abandonFills(p state.Partition, from, to state.Position, log state.LogID) {
-	if to.Furthest() >= from.Furthest() && !r.logs[from.Log].Contradicts(log) {
+	other := r.logs[from.Log].Contradicts(log)
+	if to.Furthest() >= from.Furthest() && !other {
 		return
 	}
 	for k, f := range r.fillings {
-		if k.partition == p && !f.broken && !f.finished() {
+		switch {
+		case k.partition != p || f.broken:
+		case !f.finished():
 			f.abandon()
+		case other:
+			f.spans, f.at = nil, state.NoPosition
 		}
 	}
 }

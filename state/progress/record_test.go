@@ -314,3 +314,46 @@ func TestFillThatMovesWhileItsSpanEnds(t *testing.T) {
 		}
 	}
 }
+
+// A finished fill forgets what it applied of a log when the partition continues in another one, where the same offsets are of other
+// records. What plans without it have there is filled from where they began.
+func TestFinishedFillOfAnotherLog(t *testing.T) {
+	a, b := state.LogID{Cluster: "c", Topic: "a"}, state.LogID{Cluster: "c", Topic: "b"}
+	with := &state.Plan{Version: "v2", Retained: map[string]state.Retention{"aaaaa.x": {}}, Topics: map[string][]string{"aaaaa.x": {"tx"}}}
+	known := &state.Known{
+		Plans: map[string]*state.Plan{"v1": {Version: "v1"}, "v2": with},
+		Fills: map[string]*state.Fill{"f": {ID: "f", Columns: map[string][]string{"tx": {"aaaaa.x"}}}},
+	}
+	fields := map[string]string{"tx@v2/0": "9:0:" + a.Tag(), "log:" + a.Tag(): "c/a", "topic:tx": a.Tag() + ":1", "range:f:tx/0": "1;0-5", "fill:f:tx/0": "5:-1:" + a.Tag()}
+	place := func(offset int64, log state.LogID) map[string]string {
+		r := record(t, fields)
+		from := []state.Position{{Offset: 9, Log: a.Tag()}}
+		w := state.Placement{Partition: tx.WithPlan("v2"), From: from, To: []state.Position{{Offset: offset, Log: log.Tag()}}, Log: log, Partitions: 1, Gap: 7}
+		if r.Place(0, []state.Placement{w}) != 1 {
+			t.Fatal("it is not placed")
+		}
+		return r.fields()
+	}
+	if got := place(20, a); got["range:f:tx/0"] != "1;0-5" || got["fill:f:tx/0"] != "5:-1:"+a.Tag() {
+		t.Errorf("further on in its log the fill has %q at %s", got["range:f:tx/0"], got["fill:f:tx/0"])
+	}
+	fields = place(0, b)
+	if at, has := fields["fill:f:tx/0"]; has || fields["range:f:tx/0"] != "1;" {
+		t.Errorf("in another log the fill has %q at %q, want that it is done", fields["range:f:tx/0"], at)
+	}
+	claim := func(version, at string) {
+		for name := range fields {
+			if strings.HasPrefix(name, "tx@v") && strings.HasSuffix(name, "/0") {
+				fields[name] = at + ":0:" + b.Tag()
+			}
+		}
+		r := record(t, fields)
+		r.Claim([]state.Partition{tx}, NewClaimant(version, nil, known))
+		fields = r.fields()
+	}
+	claim("v1", "20")
+	claim("v2", "30")
+	if fields["range:f:tx/0"] != "1;20-30" || fields["fill:f:tx/0"] != "20:-1:"+b.Tag() {
+		t.Errorf("after a plan without it the fill has %q at %s, want 20 to 30 at 20 in the other log", fields["range:f:tx/0"], fields["fill:f:tx/0"])
+	}
+}
