@@ -3,6 +3,7 @@ package backfill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/bits"
 	"slices"
@@ -223,6 +224,9 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 	if err != nil {
 		return err
 	}
+	if err := r.trust(ctx, partitions, logs); err != nil {
+		return err
+	}
 	var ends state.Ends
 	if r.fill.Cut != nil {
 		if ends, err = state.ParseEnds(r.fill.Cut.Ends); err != nil {
@@ -287,6 +291,9 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 	if err != nil {
 		return err
 	}
+	if err := r.trust(ctx, partitions, logs); err != nil {
+		return err
+	}
 	streams, asked := r.work.Registry.Streams, make([]fetch.Before, len(partitions))
 	for i, p := range partitions {
 		asked[i] = fetch.Before{Offset: stepsOf(fillings[i])[0].from, Reach: record.Reach(streams, p.Topic), Most: record.MaxEarlier}
@@ -315,21 +322,48 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 	return nil
 }
 
-// sameLog returns an error if the topic is no longer the log that is being read.
-func (r *runner) sameLog(ctx context.Context, j *job) error {
-	for _, at := range j.progress {
-		if at.Log == "" || at.Log == j.tag {
-			continue
-		}
-		was, err := r.cfg.Store.Log(ctx, at.Log)
-		if err != nil {
-			return err
-		}
-		if was.Contradicts(j.log) {
-			return &fetch.OtherLogError{Topic: j.Topic, Partition: j.ID, Was: was, Is: j.log}
+// trust gives logs an error that are not those which live records are applied from, or of which brokers name an older leader than that
+// was: live records stop or wait then, too, see package recovery. What such a leader has may have been replaced, and it may lack records.
+func (r *runner) trust(ctx context.Context, partitions []state.Partition, logs []fetch.Log) error {
+	applied, err := r.cfg.Store.Progress(ctx, partitions)
+	if err != nil {
+		return err
+	}
+	for i, p := range partitions {
+		l := &logs[i]
+		for _, at := range applied[i] {
+			switch {
+			case l.Err != nil || !at.Exists():
+			case l.LeaderEpoch >= 0 && at.Epoch > l.LeaderEpoch:
+				l.Err = fmt.Errorf("%v: the brokers name a leader of epoch %d, and it was applied under epoch %d", p, l.LeaderEpoch, at.Epoch)
+			default:
+				l.Err = r.contradicts(ctx, p, at, l.ID)
+			}
 		}
 	}
 	return nil
+}
+
+// sameLog returns an error if the topic is no longer the log that is being read.
+func (r *runner) sameLog(ctx context.Context, j *job) error {
+	for _, at := range j.progress {
+		if err := r.contradicts(ctx, j.Partition, at, j.log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contradicts returns an error if a position of a partition is one of another log.
+func (r *runner) contradicts(ctx context.Context, p state.Partition, at state.Position, is state.LogID) error {
+	if at.Log == "" || at.Log == is.Tag() {
+		return nil
+	}
+	was, err := r.cfg.Store.Log(ctx, at.Log)
+	if err == nil && was.Contradicts(is) {
+		err = &fetch.OtherLogError{Topic: p.Topic, Partition: p.ID, Was: was, Is: is}
+	}
+	return err
 }
 
 // leave leaves a partition alone for a while.
@@ -380,6 +414,9 @@ func (r *runner) raise(ctx context.Context, j *job, timestamp int64) error {
 	if timestamp == 0 {
 		logs, err := r.poller.Logs(ctx, []state.Partition{j.Partition})
 		if err == nil {
+			err = r.trust(ctx, []state.Partition{j.Partition}, logs)
+		}
+		if err == nil {
 			err = logs[0].Err
 		}
 		if err != nil {
@@ -423,7 +460,7 @@ func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
 		r.leave(j.Partition, e)
 	default:
 		timestamp := e.Timestamp
-		if timestamp <= 0 {
+		if timestamp <= 0 || e.Damaged() { // that may be what is damaged
 			timestamp = time.Now().UnixMilli()
 		}
 		if err := r.raise(ctx, j, timestamp); err != nil {

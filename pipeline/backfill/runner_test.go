@@ -139,3 +139,42 @@ func TestFillOverACutOfAnotherLog(t *testing.T) {
 		}
 	}
 }
+
+// A fill reads no log that live records would not be applied from: one of an older leader, or another one of the name.
+func TestOnlyTheLogOfLiveRecordsIsFilledFrom(t *testing.T) {
+	is, other := state.LogID{Cluster: "c", Topic: "is"}, state.LogID{Cluster: "c", Topic: "other"}
+	k := keepingSome(t, "a")
+	plan := k.take("a", "b")
+	at := k.partition.WithPlan(plan.Version)
+	from, err := k.store.Progress(t.Context(), []state.Partition{at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	placement := state.Placement{Partition: at, From: from[0], Log: is, Partitions: 1}
+	for range from[0] {
+		placement.To = append(placement.To, state.Position{Offset: 10, Epoch: 9, Log: is.Tag()})
+	}
+	if placed, err := k.store.Place(t.Context(), placement); err != nil || placed != len(from[0]) {
+		t.Fatalf("placed %d, error %v", placed, err)
+	}
+	r := &runner{Backfiller: New(Config{Store: k.store})}
+	for name, test := range map[string]struct {
+		log  fetch.Log
+		want string // "" for none
+	}{
+		"the leader":                     {fetch.Log{ID: is, LeaderEpoch: 9}, ""},
+		"a later leader":                 {fetch.Log{ID: is, LeaderEpoch: 10}, ""},
+		"leaders are not reported":       {fetch.Log{ID: is, LeaderEpoch: -1}, ""},
+		"an older leader":                {fetch.Log{ID: is, LeaderEpoch: 8}, "payments/0: the brokers name a leader of epoch 8, and it was applied under epoch 9"},
+		"another log":                    {fetch.Log{ID: other, LeaderEpoch: 9}, (&fetch.OtherLogError{Topic: "payments", Was: is, Is: other}).Error()},
+		"the log could not be asked for": {fetch.Log{ID: is, LeaderEpoch: 8, Err: errNoSchema}, errNoSchema.Error()},
+	} {
+		logs := []fetch.Log{test.log}
+		if err := r.trust(t.Context(), []state.Partition{k.partition}, logs); err != nil {
+			t.Fatal(err)
+		}
+		if got := logs[0].Err; (got == nil) != (test.want == "") || got != nil && got.Error() != test.want {
+			t.Errorf("%s: error %v, want %q", name, got, test.want)
+		}
+	}
+}
