@@ -1,6 +1,7 @@
 package value
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"unicode/utf8"
@@ -30,9 +31,8 @@ func Shorten(dst, text []byte, most int) []byte {
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	sum := sha256.Sum256(text)
-	dst = append(append(dst, text[:n]...), '~')
-	return append(dst, base64.RawURLEncoding.EncodeToString(sum[:])[:hashText-1]...)
+	hash := hashOf(text)
+	return append(append(append(dst, text[:n]...), '~'), hash[:]...)
 }
 
 // Kept returns the value as it is stored with a text of at most `most` bytes: long strings are shortened.
@@ -41,4 +41,48 @@ func (v Value) Kept(most int) Value {
 		v.Str = Shorten(nil, v.Str, most)
 	}
 	return v
+}
+
+// SameText reports whether two texts are the same value: they are equal, or one is the other as Shorten keeps it.
+func SameText(a, b []byte) bool {
+	s := Sought{Text: a}
+	return s.Is(b)
+}
+
+// Sought is a text that is compared with others as SameText does it. It is hashed once: many kept texts may begin as it does.
+type Sought struct {
+	Text   []byte
+	hash   [hashText - 1]byte
+	hashed bool
+}
+
+// Is reports whether a text is the same value.
+func (s *Sought) Is(text []byte) bool {
+	switch {
+	case len(text) == len(s.Text):
+		return bytes.Equal(text, s.Text)
+	case len(text) > len(s.Text):
+		return mayShorten(s.Text, text) && hashOf(text) == [hashText - 1]byte(s.Text[len(s.Text)-hashText+1:])
+	case !mayShorten(text, s.Text):
+		return false
+	}
+	if !s.hashed {
+		s.hash, s.hashed = hashOf(s.Text), true
+	}
+	return s.hash == [hashText - 1]byte(text[len(text)-hashText+1:])
+}
+
+// mayShorten reports whether a text is, but for the hash, the result of Shorten for a longer one.
+func mayShorten(short, long []byte) bool {
+	n := len(short) - hashText
+	return n >= 0 && short[n] == '~' && (n == 0 || utf8.RuneStart(long[n])) && bytes.Equal(short[:n], long[:n])
+}
+
+// hashOf returns the hash in a shortened text.
+func hashOf(text []byte) (hash [hashText - 1]byte) {
+	sum := sha256.Sum256(text)
+	var all [43]byte // of 32 bytes in base64url
+	base64.RawURLEncoding.Encode(all[:], sum[:])
+	copy(hash[:], all[:])
+	return hash
 }

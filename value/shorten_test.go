@@ -1,6 +1,8 @@
 package value
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,4 +21,64 @@ func TestShortenOnce(t *testing.T) {
 			t.Fatalf("%q is shortened to %q, and that to %q", text, short, again)
 		}
 	})
+}
+
+// A text is the same value as any short form of it, and as no other text.
+func TestSameText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(rapid.StringN(0, 400, 600).Draw(t, "text"))
+		short := Shorten(nil, text, rapid.IntRange(LeastMaxText, 300).Draw(t, "most"))
+		other := slices.Clone(text)
+		if len(text) > 0 {
+			other[rapid.IntRange(0, len(text)-1).Draw(t, "at")] ^= 1
+		}
+		for _, c := range []struct {
+			a, b []byte
+			want bool
+		}{
+			{text, short, true}, {short, text, true}, {text, text, true}, {short, short, true},
+			{other, short, len(text) == 0}, {short, other, len(text) == 0}, {other, text, len(text) == 0},
+			{append(slices.Clone(text), '~'), short, false}, {short, append(slices.Clone(text), 'x'), false},
+		} {
+			if got := SameText(c.a, c.b); got != c.want {
+				t.Fatalf("%q and %q are the same: %t", c.a, c.b, got)
+			}
+			sought := Sought{Text: c.a}
+			for range 2 {
+				if got := sought.Is(c.b); got != c.want {
+					t.Fatalf("%q is %q: %t", c.a, c.b, got)
+				}
+			}
+		}
+	})
+}
+
+// A short form has the hash and the length that Shorten gives it.
+func TestNotTheSameText(t *testing.T) {
+	text := []byte(strings.Repeat("ä", 200))
+	short := Shorten(nil, text, MaxText)
+	for name, other := range map[string][]byte{
+		"no mark":                     []byte(strings.Replace(string(short), "~", "-", 1)),
+		"another hash":                append(slices.Clone(short[:len(short)-1]), '-'),
+		"half a character":            append(slices.Clone(text[:101]), short[len(short)-hashText:]...),
+		"only the beginning":          text[:200],
+		"nothing":                     nil,
+		"a short form of itself":      Shorten(nil, short, LeastMaxText),
+		"less than a hash":            short[len(short)-hashText+1:],
+		"of a text that begins alike": Shorten(nil, append(slices.Clone(text), 'x'), MaxText),
+	} {
+		if SameText(text, other) || SameText(other, text) {
+			t.Errorf("%s: %q is the same", name, other)
+		}
+	}
+}
+
+func TestSameTextTakesNoMemory(t *testing.T) {
+	text := []byte(strings.Repeat("m", 300))
+	short := Shorten(nil, text, MaxText)
+	if n := testing.AllocsPerRun(100, func() {
+		_, _ = SameText(text, short), SameText(short, text[:299])
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
 }

@@ -140,10 +140,16 @@ func (c *exprCompiler) element(n *ast.MemberNode, m many) (term, error) {
 	}}, nil
 }
 
-// find returns where a member is, -1 for nowhere.
+// find returns where a member is, -1 for nowhere. A long text may be kept as its beginning and a hash.
 func (m many) find(items []aggregate.Item, member *value.Value) int {
+	text := value.Sought{Text: member.Str}
 	for i := range items {
-		if order, ok := compare(member, m.memberOf(&items[i])); ok && order == 0 {
+		of := m.memberOf(&items[i])
+		if member.Type == value.String {
+			if of.Type == value.String && text.Is(of.Str) {
+				return i
+			}
+		} else if order, ok := compare(member, of); ok && order == 0 {
 			return i
 		}
 	}

@@ -122,7 +122,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		if !canCompare(n.Operator, l.typ, r.typ) {
 			return term{}, mismatch
 		}
-		return comparison(n.Operator, l, r), nil
+		return c.comparison(n.Operator, l, r), nil
 	case "contains", "startsWith", "endsWith":
 		if !assignable(l.typ, value.String) || !assignable(r.typ, value.String) {
 			return term{}, mismatch
@@ -193,9 +193,12 @@ func canCompare(operator string, a, b value.Type) bool {
 	return a == b || a.Numeric() && b.Numeric() || a == value.Timestamp && b == value.Int || a == value.Int && b == value.Timestamp
 }
 
-func comparison(operator string, l, r term) term {
-	if l.null || r.null {
+func (c *exprCompiler) comparison(operator string, l, r term) term {
+	switch {
+	case l.null || r.null:
 		return nullTest(operator, l, r)
+	case c.keeps(l, r) && (operator == "==" || operator == "!="):
+		return sameText(operator == "==", l, r)
 	}
 	holds := orders[operator]
 	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
@@ -204,6 +207,23 @@ func comparison(operator string, l, r term) term {
 			return &null
 		}
 		return truth(holds[order+1])
+	}}
+}
+
+// keeps reports whether two sides are texts over features: state may keep a long one as its beginning and a hash, and the event in
+// hand has all of it.
+func (c *exprCompiler) keeps(l, r term) bool {
+	return c.names != nil && l.typ == value.String && r.typ == value.String
+}
+
+// sameText returns a comparison of such texts.
+func sameText(same bool, l, r term) term {
+	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
+		a, b := l.eval(f), r.eval(f)
+		if a.IsNull() || b.IsNull() {
+			return &null
+		}
+		return truth(value.SameText(a.Str, b.Str) == same)
 	}}
 }
 
@@ -346,10 +366,15 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 	if err != nil {
 		return term{}, err
 	}
+	kept := c.keeps(x, x)
 	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		v := x.eval(f)
 		if v.IsNull() {
 			return &null
+		}
+		if kept {
+			text := value.Sought{Text: v.Str}
+			return truth(slices.ContainsFunc(members, func(m value.Value) bool { return text.Is(m.Str) }))
 		}
 		return truth(slices.ContainsFunc(members, func(m value.Value) bool {
 			order, ok := compare(v, &m)

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // elementDefinitions have a feature of each shape, exact and from tiles, some with a cap that is soon reached, and expressions of
@@ -187,4 +190,76 @@ func TestDerivedOfElements(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The event in hand has a long text whole, and the state keeps its beginning and a hash: they are the same value.
+func TestDerivedOfLongTexts(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  pay: {topic: t, timestamp: at, fields: {user: string, shop: {type: string, max_bytes: 100}, amount: int}}
+features:
+  last: LAST(1h, pay, shop, user)
+  known: SET(1h, pay, user, shop)
+  sums: SUM(1h, pay, amount, user, per=shop)
+  top: TOP_K(1h, pay, shop, user, k=3)
+  lasts: LAST_K(1h, pay, shop, user, k=3)
+  same: {expr: event.shop == last, stream: pay}
+  turned: {expr: last == event.shop, stream: pay}
+  differs: {expr: event.shop != last, stream: pay}
+  is_in: {expr: event.shop in known, stream: pay}
+  is_new: {expr: event.shop not in known, stream: pay}
+  is_late: {expr: event.shop in lasts, stream: pay}
+  is_top: {expr: event.shop in top, stream: pay}
+  sum: {expr: 'sums[event.shop] ?? 0', stream: pay}
+  count: {expr: 'top[event.shop] ?? 0', stream: pay}
+  whole: {expr: 'len(event.shop) + 0 * len(known)', stream: pay}
+  named: {expr: 'last in ["`+strings.Repeat("é", 150)+`"]'}
+`)
+	long, now := strings.Repeat("é", 150), int64(1_700_000_000_000)
+	event := func(shop string) (*state.Batch, *record.Event) {
+		batch := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
+		out, err := r.NewMapper().Map(&record.Record{
+			Partition: state.Partition{Topic: "t"}, Timestamp: now, Value: fmt.Appendf(nil, `{"at":%d,"user":"u","shop":%q,"amount":7}`, now, shop),
+		}, 0, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return batch, out.Events[0].Clone()
+	}
+	store := memory.New()
+	batch, _ := event(long)
+	if err := store.Apply(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	short := string(value.Shorten(nil, []byte(long), 100))
+	no := map[string]string{"same": "false", "turned": "false", "differs": "true", "is_in": "false", "is_new": "true", "is_late": "false", "is_top": "false", "sum": "0", "count": "0"}
+	yes := map[string]string{"same": "true", "turned": "true", "differs": "false", "is_in": "true", "is_new": "false", "is_late": "true", "is_top": "true", "sum": "7", "count": "1"}
+	for shop, want := range map[string]map[string]string{
+		long: yes, short: yes, long + "é": no, long[:len(long)-2] + "e": no, long[:100]: no, short[:len(short)-1] + "-": no,
+	} {
+		_, inHand := event(shop)
+		var reading query.Reading
+		reading.Reset(now)
+		reading.SetInHand(inHand)
+		for _, f := range r.Features {
+			reading.Want(f, "u", now)
+		}
+		if err := reading.Read(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Features {
+			var a query.Answer
+			reading.Next(&a)
+			expected, ok := want[f.Name]
+			switch f.Name {
+			case "whole":
+				expected, ok = fmt.Sprint(utf8.RuneCountInString(shop)), true
+			case "named":
+				expected, ok = "true", true
+			}
+			if got := string(a.AppendValue(nil)); ok && got != expected {
+				t.Errorf("%q: %s is %s, want %s", shop, f.Name, got, expected)
+			}
+		}
+	}
 }
