@@ -237,7 +237,7 @@ func (c *Contents) put(next *version) {
 			return
 		case !c.history:
 			c.remove(last)
-		case last.row != nil && (next.row == nil || next.key != last.key):
+		case next.by.keyed && last.row != nil && (next.row == nil || next.key != last.key):
 			c.add(&version{by: last.by, key: last.key, time: next.time, from: next.from, order: next.order})
 		}
 		if last.row != nil {
@@ -249,6 +249,10 @@ func (c *Contents) put(next *version) {
 		c.add(next)
 		c.written[next.by] = next
 		c.count++
+	case c.history && !next.by.keyed:
+		// Rows that it removes may come after it, as in a file: the newest counts.
+		c.add(next)
+		c.written[next.by] = next
 	case c.history && last != nil:
 		c.written[next.by] = &version{by: next.by, key: last.key, time: next.time, from: next.from}
 	default:

@@ -196,6 +196,51 @@ func TestHistory(t *testing.T) {
 	})
 }
 
+// Of records without a key, as of files, the newest counts in a history, in whatever order rows and their removals stand.
+func TestHistoryInAnyOrder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "entries.ndjson")
+	list := features.NewList("cards", "lists", value.String)
+	list.MaxRows, list.MaxBytes = 9, 1<<20
+	rapid.Check(t, func(t *rapid.T) {
+		type entry struct {
+			value, who string
+			removed    bool
+		}
+		entries := make([]entry, 10) // the position is the second
+		var lines []string
+		for second := range entries {
+			e := entry{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "value"), fmt.Sprint("w", second), rapid.Bool().Draw(t, "removed")}
+			entries[second] = e
+			lines = append(lines, fmt.Sprintf(`{"value":%q,"who":%q,"removed":%t,"since":"1970-01-01T00:00:%02dZ"}`, e.value, e.who, e.removed, second))
+		}
+		text := strings.Join(rapid.Permutation(lines).Draw(t, "file"), "\n")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		history, err := ReadFile(t.Context(), list, file, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"a", "b"} {
+			want := ""
+			for second, e := range entries {
+				if e.value == key {
+					if want = e.who; e.removed {
+						want = ""
+					}
+				}
+				got := ""
+				if row := history.Find(key, 1000*int64(second)); row != nil {
+					got = string(row.Values[features.ListWho].Str)
+				}
+				if got != want {
+					t.Fatalf("%s in second %d: got %q, want %q", key, second, got, want)
+				}
+			}
+		}
+	})
+}
+
 // Of records without a key, as of files, the newest counts, wherever it stands.
 func TestNewestOfAFile(t *testing.T) {
 	folder := t.TempDir()
@@ -270,6 +315,8 @@ func TestRecordsOfAFile(t *testing.T) {
 		{list, "entries.ndjson", `{"value":"c","who":"w","since":"1970-01-01T00:00:01Z"}
 {"value":"c","who":"x","since":"1970-01-01T00:00:02Z","removed":true}
 {"value":"c","who":"o","since":"1970-01-01T00:00:01.2Z","list":"others"}`, "c", " w "},
+		{list, "entries.ndjson", `{"value":"c","who":"x","since":"1970-01-01T00:00:02Z","removed":true}
+{"value":"c","who":"w","since":"1970-01-01T00:00:01Z"}`, "c", " w "},
 		{list, "entries.csv", "value,until,who,why,since\nc,,w,,1970-01-01 00:00:01\nc,,x,,1970-01-01T00:00:02Z\n", "c", " w x"},
 		{list, "entries.csv", "list,value,until,who,why,removed\ncards,c,,w,,\nothers,c,,o,,\n", "c", "w w w"},
 		{list, "entries.csv", "value,until,who,why,removed,since\nc,,w,,false,1970-01-01 00:00:01\nc,,x,,TRUE,1970-01-01 00:00:02\n", "c", " w "},
