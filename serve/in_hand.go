@@ -15,12 +15,12 @@ import (
 func (q *asked) readEvent(v *fastjson.Value) error {
 	mapper := q.view.mappers.Get().(*features.Mapper)
 	defer q.view.mappers.Put(mapper)
-	event, _, err := mapEvent(q.view, mapper, sentEvent{"the event", "event", -1}, v, q.now, new(state.Batch))
+	event, moment, _, err := mapEvent(q.view, mapper, sentEvent{"the event", "event", -1}, v, q.now, new(state.Batch))
 	if err != nil {
 		return err
 	}
 	q.event = event.Clone()
-	q.happen(q.event)
+	q.happen(q.event.Stream, moment)
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (q *asked) readPending(v *fastjson.Value) error {
 	q.pending = pending{sent: v, batch: new(state.Batch), outcomes: q.pending.outcomes[:0]}
 	p := &q.pending
 	for i, v := range list {
-		event, late, err := mapEvent(q.view, mapper, pendingEvent(i), v, q.now, p.batch)
+		event, moment, late, err := mapEvent(q.view, mapper, pendingEvent(i), v, q.now, p.batch)
 		if err != nil {
 			return err
 		}
@@ -64,16 +64,16 @@ func (q *asked) readPending(v *fastjson.Value) error {
 		if q.reads(event.Stream) {
 			p.events = append(p.events, event.Clone())
 		}
-		q.happen(event)
+		q.happen(event.Stream, moment)
 	}
 	return nil
 }
 
-// happen makes the time of an event the moment of the question, unless that is given or another event is later.
-func (q *asked) happen(e *record.Event) {
-	if !q.given && (!q.dated || e.Time > q.at) {
+// happen makes the time of an event of a stream the moment of the question, unless that is given or another event is later.
+func (q *asked) happen(s *record.Stream, at int64) {
+	if !q.given && (!q.dated || at > q.at) {
 		// The event is being decided about now, although its time is a little earlier.
-		q.at, q.present, q.dated = e.Time, q.now-e.Stream.MaxFuture.Milliseconds(), true
+		q.at, q.present, q.dated = at, q.now-s.MaxFuture.Milliseconds(), true
 	}
 }
 
@@ -96,12 +96,12 @@ func (s sentEvent) locate(e *reply.Error) *reply.Error {
 	return e.At(s.key)
 }
 
-// mapEvent maps an event of a question into a batch, and returns it, valid until the mapper's next, and whether it was late
-// for some features.
-func mapEvent(from view, mapper *features.Mapper, s sentEvent, v *fastjson.Value, now int64, b *state.Batch) (event *record.Event, late bool, err error) {
+// mapEvent maps an event of a question into a batch, and returns it, valid until the mapper's next, its moment, and whether it was
+// late for some features. Of a record that is several events it is the first, and the moment that of the latest: all count.
+func mapEvent(from view, mapper *features.Mapper, s sentEvent, v *fastjson.Value, now int64, b *state.Batch) (event *record.Event, moment int64, late bool, err error) {
 	stream, value, err := parseEvent(from, s, v)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, false, err
 	}
 	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Offset: record.Unwritten, Timestamp: now, Value: value}
 	mapped, err := mapper.Map(&rec, 0, b)
@@ -109,13 +109,13 @@ func mapEvent(from view, mapper *features.Mapper, s sentEvent, v *fastjson.Value
 	switch {
 	case errors.As(err, &poison):
 		if !from.mayName(stream) { // nor its fields
-			return nil, false, s.locate(reply.Errorf(reply.BadEvent, "%s cannot be used in stream %q", s.name, stream.Name))
+			return nil, 0, false, s.locate(reply.Errorf(reply.BadEvent, "%s cannot be used in stream %q", s.name, stream.Name))
 		}
 		e := s.locate(reply.Errorf(reply.BadEvent, "%s cannot be used: %v", s.name, poison))
 		e.Reason, e.Path = string(poison.Reason), poison.Path
-		return nil, false, e
+		return nil, 0, false, e
 	case err != nil:
-		return nil, false, err
+		return nil, 0, false, err
 	}
 	n := slices.IndexFunc(mapped.Events, func(e record.Event) bool { return e.Stream.Name == stream.Name })
 	if n < 0 {
@@ -123,9 +123,16 @@ func mapEvent(from view, mapper *features.Mapper, s sentEvent, v *fastjson.Value
 		if from.mayName(stream) && stream.Match != nil {
 			e.Message += ", which takes events for which " + stream.Match.Text
 		}
-		return nil, false, e
+		return nil, 0, false, e
 	}
-	return &mapped.Events[n], mapped.Late, nil
+	event = &mapped.Events[n]
+	moment = event.Time
+	for _, e := range mapped.Events[n:] {
+		if e.Stream.Name == stream.Name {
+			moment = max(moment, e.Time)
+		}
+	}
+	return event, moment, mapped.Late, nil
 }
 
 // appendOutcomes appends the outcomes of the pending events, in JSON, once the state is read.

@@ -342,7 +342,13 @@ streams:
     remember_ids: 1h
     each: items
     fields: {user: string, sku: {type: string, path: items.sku}, price: {type: int, path: items.price}}
+  leg:
+    topic: trips
+    timestamp: legs.at
+    each: legs
+    fields: {user: string, fare: {type: int, path: legs.fare}}
 features:
+  fares: SUM(1d, leg, fare, user)
   orders: COUNT(1d, all, user)
   skus: COUNT_DISTINCT(1d, line, user, sku)
   dear: SUM(1d, line, price, user, where='price > 5')
@@ -360,6 +366,15 @@ features:
 	}
 	if got, want := ask(`[]`), `pending event 0 does not belong to stream \"line\""`; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, key := range []string{"pending", "event"} { // elements have times of their own, in any order
+		got = do(t, h, "POST", queryPath, `{"features": ["fares"], "entities": [{"user": "u1"}], "`+key+`": {"stream": "leg", "event": {"user": "u1", "legs": [
+			{"at": 1532519000000, "fare": 1}, {"at": 1532520000000, "fare": 2}, {"at": 1532519500000, "fare": 4}]}}}`).Body.String()
+		for _, want := range map[string][]string{"pending": {`{"at":1532520000000,`, `"fares":{"value":7,`}, "event": {`{"at":1532520000000,`}}[key] {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: got %s, want %s", key, got, want)
+			}
+		}
 	}
 }
 
