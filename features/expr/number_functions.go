@@ -218,9 +218,11 @@ func toInt(f *frame, args []*value.Value) value.Value {
 		of.Type = value.Int
 		return of
 	case value.Float:
-		if n, _ := new(big.Float).SetFloat64(math.Trunc(v.Flt)).Int(nil); n.IsInt64() {
-			return intOf(n.Int64())
+		n := math.Trunc(v.Flt)
+		if n < -1<<63 || n >= 1<<63 {
+			return f.fail(ErrOverflow)
 		}
+		return intOf(int64(n))
 	case value.String:
 		if n, ok := value.ParseNumber(v.Str); ok {
 			if num, how := n.Scaled(0); how == value.Exact {
@@ -258,8 +260,8 @@ func prepareDecimal(_ *exprCompiler, args []term) (apply, error) {
 				text = v.AppendText(nil)
 			}
 			nearest, ok := value.Rounded(text, scale)
-			if !ok {
-				return value.Value{}
+			if !ok && v.Type == value.Float {
+				return f.fail(ErrOverflow)
 			}
 			return nearest
 		}

@@ -46,6 +46,11 @@ func TestExprIn128Bits(t *testing.T) {
 		"n > d":                  "true",
 		"n + d < n * 2":          "true",
 		"n + 1":                  "error",
+		"int(n / 0.5)":           "error",
+		"int(n / -0.5)":          "error",
+		"decimal(n / 0.5, 0)":    "error",
+		"decimal(d / 0.1, 18)":   "error",
+		"decimal(d / 0.1, 0)":    "92",
 		"n + d":                  "error",
 		"d * d":                  "error", // it has 36 digits after the decimal point
 		"n * n * n * n == 1":     "error",
@@ -105,6 +110,9 @@ func TestExprOverFeaturesOverflow(t *testing.T) {
 		"(n * 1e308 * 1e308) ?? 7":        "7",
 		"(n * 1e-10 * 0.0000000001) ?? 7": "7", // it has 20 digits after the decimal point
 		"(n / 1e-308) ?? 7":               "7",
+		"int(n / 1e-3) ?? 7":              "7",
+		"int(n / -1e-3) ?? 7":             "7",
+		"decimal(n / 1e-3, 2) ?? 7":       "7",
 		"n * n - n * n + n":               "9223372036854775807",
 		"n < 0 ? n * n * n : n - n - 1.5": "-1.5",
 		`s + s == nil ? upper("a") : ""`:  "A",
