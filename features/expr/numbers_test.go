@@ -46,6 +46,9 @@ func TestExprIn128Bits(t *testing.T) {
 		"n > d":                  "true",
 		"n + d < n * 2":          "true",
 		"n + 1":                  "error",
+		`substr("a", n * 2 + 3)`: "error", // 64 bits of it are 1
+		`substr("a", 1, n + n)`:  "error",
+		`split("a", " ", n+n+3)`: "error",
 		"int(n / 0.5)":           "error",
 		"int(n / -0.5)":          "error",
 		"decimal(n / 0.5, 0)":    "error",
@@ -111,6 +114,7 @@ func TestExprOverFeaturesOverflow(t *testing.T) {
 		"(n * 1e-10 * 0.0000000001) ?? 7": "7", // it has 20 digits after the decimal point
 		"(n / 1e-308) ?? 7":               "7",
 		"int(n / 1e-3) ?? 7":              "7",
+		`split("a", " ", n+n+3) ?? "b"`:   "b",
 		"int(n / -1e-3) ?? 7":             "7",
 		"decimal(n / 1e-3, 2) ?? 7":       "7",
 		"n * n - n * n + n":               "9223372036854775807",

@@ -70,7 +70,10 @@ func text(f *frame, args []*value.Value) value.Value {
 }
 
 // substring returns characters as SQL does: those at positions from start on, of which there may be fewer.
-func substring(_ *frame, args []*value.Value) value.Value {
+func substring(f *frame, args []*value.Value) value.Value {
+	if slices.ContainsFunc(args[1:], (*value.Value).Wide) {
+		return f.fail(ErrOverflow)
+	}
 	s, from := args[0].Str, args[1].Num
 	all := int64(utf8.RuneCount(s))
 	to := all
@@ -102,7 +105,10 @@ func byteOf(s []byte, n int64) (at int) {
 	return at
 }
 
-func part(_ *frame, args []*value.Value) value.Value {
+func part(f *frame, args []*value.Value) value.Value {
+	if args[2].Wide() {
+		return f.fail(ErrOverflow)
+	}
 	s, separator, n := args[0].Str, args[1].Str, args[2].Num
 	if len(separator) == 0 {
 		return value.Value{}
