@@ -177,17 +177,17 @@ func (r *run) ask(ctx context.Context, q *ask) {
 			return
 		}
 		r.asked[f.Name] = true
-		entity, err := entityOf(f, keys)
+		entity, known, err := entityOf(f, keys)
 		if err != nil {
 			r.find(q.entity, "%v", err)
 			return
 		}
 		if f.Membership() == aggregate.MembersRequired {
-			r.askMembers(ctx, q, f, entity, key, want)
+			r.askMembers(ctx, q, f, entity, known, key, want)
 			return
 		}
 		var a query.Answer
-		if err := r.answer(ctx, q, f, entity, &a); err != nil {
+		if err := r.answer(ctx, q, f, entity, known, &a); err != nil {
 			r.fail(key, "%v", err)
 			return
 		}
@@ -198,7 +198,13 @@ func (r *run) ask(ctx context.Context, q *ask) {
 	})
 }
 
-func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity string, a *query.Answer) error {
+// answer answers about an entity as the query API does: there are no events of one of which a key is not known.
+func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity string, known bool, a *query.Answer) error {
+	if !known {
+		*a = query.Answer{Status: query.NotFound, Exact: true}
+		a.From, a.To = query.Covers(f, q.at, max(r.now, q.at))
+		return nil
+	}
 	if f.Forgets() && q.at < r.now-f.Keep.Milliseconds() {
 		*a = query.Answer{Status: query.OutsideMaxAge}
 		return nil
@@ -240,7 +246,7 @@ func (r *run) look(q *ask) *record.Event {
 }
 
 // askMembers asks for each value in an expectation whether the window holds it.
-func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entity string, key, want *yaml.Node) {
+func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entity string, known bool, key, want *yaml.Node) {
 	field := f.Stream.Fields[f.Stream.FieldIndex(f.Field)]
 	if want.Kind != yaml.MappingNode || len(want.Content) == 0 {
 		r.find(key, "feature %q is asked about values of %s: write {VALUE: true, VALUE: false}", f.Name, field.Name)
@@ -253,7 +259,7 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 			return
 		}
 		var a query.Answer
-		if err := r.answer(ctx, q, f.AskedAbout([]value.Value{v}), entity, &a); err != nil {
+		if err := r.answer(ctx, q, f.AskedAbout([]value.Value{v}), entity, known, &a); err != nil {
 			r.fail(member, "%v", err)
 			return
 		}
@@ -292,23 +298,29 @@ func parsed(t value.Type, scale uint8, text string) (v value.Value, why string) 
 	return value.Value{Type: t, Num: num, Scale: scale}, ""
 }
 
-// entityOf returns the text of a feature's entity, made from the question's keys.
-func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
+// entityOf returns the text of a feature's entity, made from the question's keys; known is false if one of them is null.
+func entityOf(f *features.Feature, keys map[string]*yaml.Node) (entity string, known bool, err error) {
 	var text []byte
+	known = true
 	for i, name := range f.By {
 		n := keys[name]
 		if n == nil {
-			return "", fmt.Errorf("feature %q needs %s; the entity has %s", f.Name, strings.Join(f.By, ", "), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+			return "", false, fmt.Errorf("feature %q needs %s; the entity has %s", f.Name, strings.Join(f.By, ", "), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 		}
-		key := f.Key(name)
-		v, why := parsed(key.Type, key.Scale, n.Value)
-		if n.Kind != yaml.ScalarNode {
-			why = "it is no single value"
-		}
-		if why != "" {
-			return "", fmt.Errorf("%s: %q is not of type %s, which feature %q needs: %s", name, n.Value, key.Type, f.Name, why)
+		var v value.Value
+		if isNothing(n) {
+			known = false
+		} else {
+			key, why := f.Key(name), ""
+			v, why = parsed(key.Type, key.Scale, n.Value)
+			if n.Kind != yaml.ScalarNode {
+				why = "it is no single value"
+			}
+			if why != "" {
+				return "", false, fmt.Errorf("%s: %q is not of type %s, which feature %q needs: %s", name, n.Value, key.Type, f.Name, why)
+			}
 		}
 		text = state.AppendEntity(text, i == 0, v)
 	}
-	return string(text), nil
+	return string(text), known, nil
 }
