@@ -26,8 +26,8 @@ streams:
   pay: {topic: t, timestamp: at, fields: {user: string, shop: string, country: string, amount: decimal}}
 features:
   last: LAST_K(1h, pay, amount, user, k=4)
-  countries: SET(1h, pay, country, user)
-  few: SET(1h, pay, country, user, max=2)
+  countries: SET(1h, pay, user, country)
+  few: SET(1h, pay, user, country, max=2)
   top: TOP_K(1h, pay, country, user, k=2)
   top_of_few: TOP_K(1h, pay, country, user, k=2, max=2)
   bins: HISTOGRAM(1h, pay, amount, user, bins=[0, 10])
