@@ -374,7 +374,7 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 		}
 		if kept {
 			text := value.Sought{Text: v.Str}
-			return truth(slices.ContainsFunc(members, func(m value.Value) bool { return m.Type == value.String && text.Is(m.Str) }))
+			return truth(slices.ContainsFunc(members, func(m value.Value) bool { return text.Is(m.Str) }))
 		}
 		return truth(slices.ContainsFunc(members, func(m value.Value) bool {
 			order, ok := compare(v, &m)
