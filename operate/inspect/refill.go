@@ -48,8 +48,8 @@ func (r *Refilled) writeText(text *strings.Builder, dryRun bool) {
 // applied before the drop come from the log; later ones are applied after it, as always.
 type refilling struct {
 	*dropping
-	fills []*state.Fill
-	used  []uint32 // tags of series of other definitions, present or past
+	fills map[string]*state.Fill // by ID
+	used  []uint32               // tags of series of other definitions, present or past
 
 	log     *refill.Log // nil until it is read
 	want    want        // what to read from the log
@@ -95,8 +95,13 @@ func (r *refilling) close() {
 
 // learn finds which series the definitions fill, and which ones other definitions used recently.
 func (r *refilling) learn(ctx context.Context) (err error) {
-	if r.fills, err = r.store.Fills(ctx, r.registry.Plan()); err != nil {
+	fills, err := r.store.Fills(ctx, r.registry.Plan())
+	if err != nil {
 		return err
+	}
+	r.fills = map[string]*state.Fill{}
+	for _, f := range fills {
+		r.fills[f.ID] = f
 	}
 	used, err := r.store.SeriesUsed(ctx)
 	for _, s := range r.registry.Series {
@@ -206,11 +211,13 @@ func (r *refilling) wants(tags []uint32, shard *progress.Record) (want, error) {
 	w := want{series: map[*state.Series]bool{}}
 	for _, f := range r.fills {
 		has := r.registry.FillHas(f)
-		if !isFilled(f, shard) && slices.ContainsFunc(r.registry.Series, func(s *state.Series) bool { return has[s] && r.isLost(s, tags) }) {
+		if !r.isFilled(f, shard) && slices.ContainsFunc(r.registry.Series, func(s *state.Series) bool { return has[s] && r.isLost(s, tags) }) {
 			maps.Copy(undone, has)
 			w.waiting = append(w.waiting, r.registry.FilledBy(f)...)
 		}
 	}
+	slices.Sort(w.waiting)
+	w.waiting = slices.Compact(w.waiting)
 	apart := map[string]bool{} // groups with children that a backfill is still filling
 	for s := range undone {
 		apart[s.Group] = true
@@ -245,9 +252,10 @@ func (r *refilling) isLost(s *state.Series, tags []uint32) bool {
 }
 
 // isFilled reports whether a fill is complete in a shard.
-func isFilled(f *state.Fill, shard *progress.Record) bool {
+func (r *refilling) isFilled(f *state.Fill, shard *progress.Record) bool {
+	fills := append([]*state.Fill{f}, f.Before(r.fills)...)
 	for p := range shard.Held() {
-		if filling := shard.Filling(f, p); len(f.Columns[p.Topic]) > 0 && !filling.Broken && !filling.Done() {
+		if filling := shard.FirstFilling(fills, p); len(f.Columns[p.Topic]) > 0 && !filling.Broken && !filling.Done() {
 			return false
 		}
 	}

@@ -210,6 +210,38 @@ func TestRefillDuringABackfill(t *testing.T) {
 	}
 }
 
+// A part of a fill that only definitions without partitions have is filled with the whole of it: nothing waits for a backfill.
+func TestRefillWithAPartOfAFillThatNoPartitionKnows(t *testing.T) {
+	l := newLog(t, definitions)
+	l.take(definitions + "  shop_sum: SUM(1d, pay, amount, shop)\n  shop_max: MAX(1d, pay, amount, shop)\n")
+	fills, err := l.store.Fills(t.Context(), l.registry.Plan())
+	if err != nil || len(fills) != 1 {
+		t.Fatal(fills, err)
+	}
+	start := state.FillStart{Fill: fills[0], Partition: payments, Since: noon, Log: l.progress[0].Log}
+	if err := l.store.StartFill(t.Context(), start); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		l.write(paid(i, 1, 7))
+	}
+	canary := registry(t, definitions+"  shop_sum: SUM(1d, pay, amount, shop)\n").Plan()
+	if _, err := l.store.Register(t.Context(), state.Registration{Plan: canary, Group: "canary", Begins: true}); err != nil {
+		t.Fatal(err)
+	}
+	shop := map[string]string{"shop": "7"}
+	if err := redistest.Shared(t).Client(t).Set(t.Context(), l.key("shop", shop), "\xff", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	dropped := l.mustRefill(Scope{Keys: shop})
+	if len(dropped) != 1 || len(dropped[0].Refilled.Waiting) > 0 || dropped[0].Refilled.Events != 10 {
+		t.Errorf("want all of the key refilled, got %+v, %+v", dropped, dropped[0].Refilled)
+	}
+	if text := l.text(shop); !strings.Contains(text, "sum of amount in pay") {
+		t.Errorf("after the refill the state is shown as\n%s", text)
+	}
+}
+
 // A store that has gone back in time is refilled up to its present progress.
 func TestRefillGoesBackWithTheStore(t *testing.T) {
 	l := newLog(t, definitions)

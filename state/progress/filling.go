@@ -200,6 +200,21 @@ func (r *Record) Filling(f *state.Fill, p state.Partition) state.Filling {
 	return known.filling()
 }
 
+// FirstFilling returns the progress in a partition of the first of some fills with which a plan has taken it, preferably of one
+// that was not given up there. A fill is filled in a partition as the first of itself and those before it; see state.Fill.Before.
+func (r *Record) FirstFilling(fills []*state.Fill, p state.Partition) (f state.Filling) {
+	for _, of := range fills {
+		found := r.Filling(of, p)
+		if found.Known && !found.Broken {
+			return found
+		}
+		if !f.Known {
+			f = found
+		}
+	}
+	return f
+}
+
 // StartFill sets where the filling of partitions starts.
 func (r *Record) StartFill(starts []state.FillStart) {
 	for i := range starts {

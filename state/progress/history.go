@@ -67,24 +67,13 @@ func wholeIn(f *state.Fill, plans map[string]*state.Plan) func(version string) b
 	}
 }
 
-// add adds the progress of the shard to that of a fill: of the first of some fills with which a plan has taken a partition,
-// preferably of one that was not given up there. whole reports whether the plan of a version keeps all of the fill.
+// add adds the progress of the shard to that of a fill, the first of some fills; see FirstFilling. whole reports whether the plan of a version keeps all of the fill.
 func (r *Record) add(e *state.FillEpoch, fills []*state.Fill, whole func(version string) bool) {
 	for p, h := range r.held {
 		if p.Topic != e.Topic {
 			continue
 		}
-		var f state.Filling
-		for _, of := range fills {
-			found := r.Filling(of, p)
-			if found.Known && !found.Broken {
-				f = found
-				break
-			}
-			if !f.Known {
-				f = found
-			}
-		}
+		f := r.FirstFilling(fills, p)
 		filled, all := f.Share()
 		e.Whole, e.Since = e.Whole && f.Done(), max(e.Since, f.Since)
 		e.Broken = e.Broken || f.Broken || !f.Known && whole(h.Plan)
