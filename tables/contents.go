@@ -249,7 +249,7 @@ func (c *Contents) put(next *version) {
 		c.add(next)
 		c.written[next.by] = next
 		c.count++
-	case c.history && !next.by.keyed:
+	case !next.by.keyed:
 		// Rows that it removes may come after it, as in a file: the newest counts.
 		c.add(next)
 		c.written[next.by] = next

@@ -196,8 +196,8 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// Of records without a key, as of files, the newest counts in a history, in whatever order rows and their removals stand.
-func TestHistoryInAnyOrder(t *testing.T) {
+// Of records without a key, as of files, the newest counts, in a history and now, in whatever order rows and their removals stand.
+func TestFilesInAnyOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "entries.ndjson")
 	list := features.NewList("cards", "lists", value.String)
 	list.MaxRows, list.MaxBytes = 9, 1<<20
@@ -221,6 +221,17 @@ func TestHistoryInAnyOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		newest, err := ReadFile(t.Context(), list, file, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := func(c *Contents, key string, at int64) string {
+			row := c.Find(key, at)
+			if row == nil {
+				return ""
+			}
+			return string(row.Values[features.ListWho].Str)
+		}
 		for _, key := range []string{"a", "b"} {
 			want := ""
 			for second, e := range entries {
@@ -229,13 +240,12 @@ func TestHistoryInAnyOrder(t *testing.T) {
 						want = ""
 					}
 				}
-				got := ""
-				if row := history.Find(key, 1000*int64(second)); row != nil {
-					got = string(row.Values[features.ListWho].Str)
-				}
-				if got != want {
+				if got := who(history, key, 1000*int64(second)); got != want {
 					t.Fatalf("%s in second %d: got %q, want %q", key, second, got, want)
 				}
+			}
+			if got := who(newest, key, 0); got != want {
+				t.Fatalf("%s now: got %q, want %q", key, got, want)
 			}
 		}
 	})
