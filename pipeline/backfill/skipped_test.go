@@ -12,7 +12,9 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // noted records what is written, in order: to the topic of dead letters, which fails some times first, and to the store.
@@ -79,6 +81,58 @@ func TestSkippedRecordsAreNotedFirst(t *testing.T) {
 				if c.ends {
 					break
 				}
+			}
+		})
+	}
+}
+
+// starting is a store that notes since when fills cover partitions.
+type starting struct {
+	store.Store
+	since []int64
+}
+
+func (s *starting) StartFill(_ context.Context, starts ...state.FillStart) error {
+	for _, start := range starts {
+		s.since = append(s.since, start.Since)
+	}
+	return nil
+}
+
+// What a fill covers begins after a batch that it skips: by the timestamp in its header, which is not believed of a damaged one.
+func TestSkippedBatchesAreNotCovered(t *testing.T) {
+	errWritten := errors.New("written so")
+	for name, c := range map[string]struct {
+		timestamp int64
+		reason    error
+		tries     int
+		later     bool // than now
+		want      int64
+	}{
+		"written so":     {1000, errWritten, 1, false, 1001},
+		"without a time": {0, errWritten, 1, true, 1},
+		"damaged":        {1000, fetch.ErrChecksum, 3, true, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if c.later {
+				c.want += time.Now().UnixMilli()
+			}
+			started := &starting{}
+			j := &job{Partition: state.Partition{Topic: "payments", ID: 1}, steps: []step{{from: 10, to: 30}}, next: 10}
+			r := &runner{
+				Backfiller: New(Config{Store: started}), poller: fetch.NewPoller(fetch.PollerConfig{}), batch: &batch{},
+				jobs: map[state.Partition]*job{j.Partition: j}, log: slog.New(slog.DiscardHandler),
+			}
+			defer r.poller.Close()
+			r.poller.Add(j.Topic, j.ID, 10)
+			for try := 1; try <= c.tries; try++ {
+				if len(started.since) > 0 || j.next != 10 {
+					t.Errorf("%s: it is skipped before try %d", name, try)
+				}
+				r.pass(t.Context(), j, &fetch.CorruptError{Topic: j.Topic, Partition: j.ID, Offset: 10, EndOffset: 20, Timestamp: c.timestamp, Reason: c.reason})
+			}
+			if !slices.Equal(started.since, []int64{c.want}) || j.next != 20 {
+				t.Errorf("%s: the fill covers the partition since %d, want %d; it goes on at %d", name, started.since, c.want, j.next)
 			}
 		})
 	}
