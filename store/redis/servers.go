@@ -44,9 +44,14 @@ func AllowEviction(allowed bool) Option { return func(s *Store) { s.servers.allo
 type serverWatch struct {
 	note    func(ServerNote)
 	allowed bool
-	evicted bool              // some server has evicted keys
-	last    map[string]server // by address
-	ahead   map[int]int64     // by shard, the greatest time that a clock which was set has shown, until it is recorded
+	seen    map[int]*seenServer // by shard
+}
+
+// seenServer is what is known of the server of a shard, which may be another one than before.
+type seenServer struct {
+	last  server
+	ahead int64 // the greatest time that a clock which was set has shown, until it is recorded
+	isNew bool  // it is not recorded yet which run it is, or how many keys it has evicted
 }
 
 // server is what a master says about itself.
@@ -160,38 +165,24 @@ func (n *Namespace) watchServers(ctx context.Context) {
 func (s *Store) look(ctx context.Context, record bool) error {
 	servers := s.askServers(ctx, s.masters.write)
 	w := &s.servers
-	if w.last == nil {
-		w.last, w.ahead = map[string]server{}, map[int]int64{}
+	if w.seen == nil {
+		w.seen = map[int]*seenServer{}
 	}
-	shown := map[*server]int64{} // the greatest time that a clock which was set has shown, or would show now
+	noted := map[ServerNote]bool{} // of a server with several shards, once
+	note := func(n ServerNote) {
+		if !noted[n] {
+			noted[n] = true
+			w.note(n)
+		}
+	}
 	for shard, v := range servers {
 		if v == nil {
 			continue
 		}
-		before, known := w.last[v.address]
-		if before.at.Equal(v.at) {
-			if shown[v] > 0 {
-				w.ahead[shard] = shown[v]
-			}
-			continue
+		if w.seen[shard] == nil {
+			w.seen[shard] = &seenServer{last: server{Server: protocol.Server{Clock: v.Clock}, at: v.at}}
 		}
-		w.last[v.address] = *v
-		if v.policy != "" && v.policy != before.policy {
-			w.note(ServerNote{Address: v.address, Policy: v.policy})
-		}
-		if more := v.Evicted - before.Evicted; known && v.Run == before.Run && more > 0 {
-			w.note(ServerNote{Address: v.address, Evicted: more})
-		}
-		if !known {
-			continue
-		}
-		// A clock that goes back may have been ahead until now, also if nobody saw that begin.
-		passed := v.at.Sub(before.at)
-		if off := time.Duration(v.Clock-before.Clock)*time.Millisecond - passed; off > jump || off < -jump {
-			w.note(ServerNote{Address: v.address, Jump: off})
-			shown[v] = max(v.Clock, before.Clock+passed.Milliseconds())
-			w.ahead[shard] = shown[v]
-		}
+		w.seen[shard].see(v, note)
 	}
 	if record {
 		s.record(ctx, servers)
@@ -199,18 +190,43 @@ func (s *Store) look(ctx context.Context, record bool) error {
 	return s.evicts(servers)
 }
 
+// see compares the server of the shard with what it was when it was last looked at.
+func (w *seenServer) see(v *server, note func(ServerNote)) {
+	before := w.last
+	w.last = *v
+	if v.policy != "" && v.policy != before.policy {
+		note(ServerNote{Address: v.address, Policy: v.policy})
+	}
+	if v.Run != before.Run || v.Evicted != before.Evicted {
+		w.isNew = true
+	}
+	if more := v.Evicted - before.Evicted; v.Run == before.Run && more > 0 {
+		note(ServerNote{Address: v.address, Evicted: more})
+	}
+	// A clock that goes back may have been ahead until now, also if nobody saw that begin. A failover goes from a clock to another.
+	passed := v.at.Sub(before.at)
+	if off := time.Duration(v.Clock-before.Clock)*time.Millisecond - passed; off > jump || off < -jump {
+		note(ServerNote{Address: v.address, Jump: off})
+		w.ahead = max(w.ahead, v.Clock, before.Clock+passed.Milliseconds())
+	}
+}
+
 // record records in the shards what was noticed of their servers. What fails is tried again after the next look.
 func (s *Store) record(ctx context.Context, servers []*server) {
-	w := &s.servers
-	w.evicted = w.evicted || slices.ContainsFunc(servers, func(v *server) bool { return v != nil && v.Evicted > 0 })
-	if !w.evicted && len(w.ahead) == 0 {
-		return
-	}
 	noticed := map[int]protocol.Noticed{}
 	for shard, v := range servers {
-		if v != nil {
-			noticed[shard] = protocol.Noticed{Server: v.Server, Ahead: w.ahead[shard]}
+		if v == nil {
+			continue
+		}
+		if w := s.servers.seen[shard]; w.isNew || w.ahead > 0 {
+			noticed[shard] = protocol.Noticed{Server: v.Server, Ahead: w.ahead}
 		}
 	}
-	_ = s.Notice(ctx, noticed, func(shard int) { delete(w.ahead, shard) })
+	if len(noticed) == 0 {
+		return
+	}
+	_ = s.Notice(ctx, noticed, func(shard int) {
+		w := s.servers.seen[shard]
+		w.ahead, w.isNew = 0, false
+	})
 }

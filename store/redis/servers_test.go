@@ -143,17 +143,63 @@ func TestEvictionIsNoticed(t *testing.T) {
 	if since := w.since(now, 8*day); since != now.UnixMilli()+1 {
 		t.Errorf("after the statistics were reset, the state is complete since %d ms before now, want 1 after it", now.UnixMilli()-since)
 	}
-	// Another server may have evicted keys after it was last asked.
+	// Another server may have evicted keys after it was last asked. This one never did, as after a restart.
+	if err := client.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
 	for _, tag := range w.tags {
 		if err := client.HSet(t.Context(), keyspace.ProgressKey(tag), "evicted", "another:5").Err(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	w.Store = New(client, w.namespace, 4, NoteServers(func(ServerNote) {}))
+	if err := w.Create(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	for _, recorded := range []bool{false, true} {
 		_ = w.look(t.Context(), recorded)
 		if since := w.since(now, 8*day); since != now.Add(time.Second).UnixMilli()+1 {
 			t.Errorf("recorded %v: after a failover, the state is complete since %d ms before now", recorded, now.UnixMilli()-since)
 		}
+	}
+	w.apply(now.Add(2*time.Second), "a")
+	if since := w.since(now, 8*day); since != now.Add(time.Second).UnixMilli()+1 {
+		t.Errorf("with later events, the state is complete since %d ms before now", now.UnixMilli()-since)
+	}
+}
+
+// The clock of a server is that of a shard until another one takes it over, whose clock may be another. It may have been
+// the server of the shard, or of other shards, before.
+func TestServersOfAShardHaveTheirOwnClocks(t *testing.T) {
+	t.Parallel()
+	const hours3 = 3 * 3600_000
+	var w *seenServer
+	var noted []string
+	start := time.Now()
+	at := func(second int, address string, ahead int64) {
+		v := &server{address: address, at: start.Add(time.Duration(second) * time.Second)}
+		v.Run, v.Clock = address, v.at.UnixMilli()+ahead
+		if w == nil {
+			w = &seenServer{last: *v}
+		}
+		w.see(v, func(n ServerNote) { noted = append(noted, fmt.Sprintf("%s %.0fh", n.Address, n.Jump.Hours())) })
+	}
+	at(0, "a", 0)
+	at(10, "a", 9_000)
+	if at(20, "b", 0); w.ahead != 0 || noted != nil {
+		t.Errorf("two clocks 9s apart: noted %v, ahead until %d", noted, w.ahead)
+	}
+	at(30, "c", hours3)
+	if want := start.Add(30*time.Second).UnixMilli() + hours3; w.ahead != want {
+		t.Errorf("with a clock 3h ahead: %d, want %d", w.ahead, want)
+	}
+	w.ahead = 0 // it is recorded
+	at(40, "b", 0)
+	if want := start.Add(40*time.Second).UnixMilli() + hours3; w.ahead != want {
+		t.Errorf("after a clock 3h ahead: %d, want %d", w.ahead, want)
+	}
+	if want := []string{"c 3h", "b -3h"}; !slices.Equal(noted, want) {
+		t.Errorf("noted %v, want %v", noted, want)
 	}
 }
 
