@@ -357,6 +357,11 @@ func seriesIdentity(s *state.Series, stream *record.Stream, tile string) string 
 	if s.Condition != "" {
 		fmt.Fprintf(&b, "condition %q\n", s.Condition)
 	}
+	if s.Measure == state.RememberID {
+		for _, in := range stream.Sources() { // an ID at another path is not the same, though it has the same text
+			fmt.Fprintf(&b, "id %q\n", in.ID)
+		}
+	}
 	if s.Per != "" {
 		per := stream.Fields[stream.FieldIndex(s.Per)]
 		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\n", s.Per, per.Type, per.Scale, s.Keys)

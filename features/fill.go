@@ -73,9 +73,17 @@ func (r *Registry) reduce(m *Mapper, f *state.Fill) {
 		var entities []entityMapping
 		for i, e := range mapping.entities {
 			kept := r.writes[stream][i].filled(stream, f).all()
-			e.series = slices.DeleteFunc(e.series, func(s seriesMapping) bool { return !slices.Contains(kept, s.Series) })
-			e.logs = slices.DeleteFunc(e.logs, func(l logMapping) bool { return !slices.Contains(kept, l.series) })
 			e.ids = slices.DeleteFunc(slices.Clone(e.ids), func(s *state.Series) bool { return !slices.Contains(kept, s) })
+			for j := range e.series {
+				e.series[j].silent = !slices.Contains(kept, e.series[j].Series)
+			}
+			for j := range e.logs {
+				e.logs[j].silent = !slices.Contains(kept, e.logs[j].series)
+			}
+			if len(e.ids) == 0 {
+				e.series = slices.DeleteFunc(e.series, func(s seriesMapping) bool { return s.silent })
+				e.logs = slices.DeleteFunc(e.logs, func(l logMapping) bool { return l.silent })
+			}
 			if len(kept) > 0 {
 				entities = append(entities, e)
 			}
@@ -169,8 +177,8 @@ func (w entityWrites) all() (list []*state.Series) {
 	return list
 }
 
-// FilledBy lists the features that need something of a fill, sorted by name: those that read it, and those that lack events
-// and will read it once it is filled, or are answered from other tiles until then. For a fill over a cut these are all that may
+// FilledBy lists the features that need something of a fill, sorted by name: those that read it, those that lack events
+// and will read it once it is filled, or are answered from other tiles until then, and those whose entities remember IDs by it. For a fill over a cut these are all that may
 // read it.
 func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 	defined := func(key string) string { return key }
@@ -186,7 +194,25 @@ func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 	names = r.needing(func(of *Feature, key string) bool {
 		return filled[key] || may[defined(key)] && (f.Cut != nil || r.history.Lacks(of.retained))
 	})
-	return r.withOwnTiles(names, func(key string) bool { return may[key] })
+	return r.withOwnTiles(append(names, r.remembering(f)...), func(key string) bool { return may[key] })
+}
+
+// remembering lists the features whose entities remember IDs by a fill: with these, questions about pending events are answered.
+func (r *Registry) remembering(f *state.Fill) (names []string) {
+	filled := map[string]bool{} // by stream and group
+	for stream, writes := range r.writes {
+		for i := range writes {
+			for _, ids := range writes[i].filled(stream, f).ids {
+				filled[ids.Stream+" "+ids.Group] = true
+			}
+		}
+	}
+	for _, of := range r.Features {
+		if slices.ContainsFunc(of.Series, func(s *state.Series) bool { return filled[s.Stream+" "+s.Group] }) {
+			names = append(names, of.Name)
+		}
+	}
+	return names
 }
 
 // withOwnTiles adds to sorted names those of the features that are answered from other tiles in place of a column, by its key as

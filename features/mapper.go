@@ -71,6 +71,7 @@ type logMapping struct {
 	*logWrite
 	wheres []int // by column, index in the mapping; -1 for a field
 	cut    *state.Boundary
+	silent bool // it is not written, see reduce
 }
 
 type seriesMapping struct {
@@ -80,6 +81,7 @@ type seriesMapping struct {
 	text                   bool // its mutations have a member or a key
 	cut                    *state.Boundary
 	key                    func(dst []byte, v value.Value) []byte
+	silent                 bool // it is not written, see reduce
 }
 
 // NewDecoder makes a decoder of the registry's streams.
@@ -272,7 +274,13 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 		if !m.nameEntity(e.Values, entity.by) {
 			continue
 		}
-		begun := false
+		begun, counts := false, false
+		begin := func() {
+			if !begun {
+				b.Update(rangeIndex, at.Offset, m.entity)
+				begun = true
+			}
+		}
 		for j := range entity.series {
 			s := &entity.series[j]
 			if !m.counts(s.ID) {
@@ -293,10 +301,11 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 				late = true
 				continue
 			}
-			if !begun {
-				b.Update(rangeIndex, at.Offset, m.entity)
-				begun = true
+			counts = true
+			if s.silent {
+				continue
 			}
+			begin()
 			b.Add(mutation)
 		}
 		for j := range entity.logs {
@@ -306,18 +315,19 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 			case log.series.Late(e.Time, e.Now):
 				late = true
 			default:
-				if !begun {
-					b.Update(rangeIndex, at.Offset, m.entity)
-					begun = true
+				if counts = true; log.silent {
+					continue
 				}
+				begin()
 				m.text = state.AppendLogRecord(m.text[:0], m.record)
 				m.addText(state.Mutation{Series: log.series, Tile: e.Time}, b.Hold(m.text), b)
 			}
 		}
-		if !begun || e.ID == nil {
+		if !counts || e.ID == nil {
 			continue
 		}
 		for _, ids := range entity.ids {
+			begin()
 			if id == nil {
 				m.text = value.Shorten(m.text[:0], e.ID, value.MaxText)
 				id = b.Hold(m.text)

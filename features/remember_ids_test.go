@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,5 +90,58 @@ func TestPlanHasIDs(t *testing.T) {
 	with, without := defined.Registry(t, rememberingDefinitions).Plan(), defined.Registry(t, strings.Replace(rememberingDefinitions, "remember_ids: 10m", "", 1)).Plan()
 	if without.Covers(with) || !with.Covers(without) || with.Version == without.Version {
 		t.Errorf("with ids %+v, without %+v", with, without)
+	}
+}
+
+// A fill of IDs remembers those of all events that count in some series of the entity, whether or not it fills that series, and
+// serves the features of these entities.
+func TestFillsRememberIDs(t *testing.T) {
+	r := defined.Registry(t, rememberingDefinitions)
+	recent := defined.Feature(t, r, "user_tx_1d").Series[0]
+	id := func(text string) string { return fmt.Sprintf("3@42 u id() tile 1700000000 num 0 member %q", text) }
+	for name, c := range map[string]struct {
+		also *state.Series
+		want []string // of the first event, of amount 7
+	}{
+		"IDs alone":        {nil, []string{id("t1")}},
+		"also of a window": {recent, []string{`3@42 u count() tile 472222 where amount > 5 num 1 member ""`, id("t1")}},
+	} {
+		some := map[*state.Series]bool{}
+		for _, s := range r.Series {
+			some[s] = s.Measure == state.RememberID && s.By[0] == "user_id" && len(s.By) == 1 || s == c.also
+		}
+		f := r.FillOf(some)
+		if got, want := r.FilledBy(f), []string{"user_tx", "user_tx_1d"}; !slices.Equal(got, want) {
+			t.Errorf("%s: filled for %q, want %q", name, got, want)
+		}
+		m := r.NewFillMapper(f)
+		for value, want := range map[string][]string{
+			`{"event_id":"t1","timestamp":1699999996000,"user_id":"u","device_id":"d","amount":7}`: c.want,
+			`{"event_id":"t2","timestamp":NOW,"user_id":"u","amount":1}`:                           {id("t2")},
+			`{"event_id":null,"timestamp":NOW,"user_id":"u","amount":1}`:                           nil,
+			`{"event_id":"t3","timestamp":NOW,"device_id":"d"}`:                                    nil,
+		} {
+			b := &state.Batch{}
+			mustMap(t, m, event(value), b)
+			equalLines(t, mutations(b), want)
+		}
+	}
+}
+
+// An ID at another path is another ID, though it may have the same text: what is remembered of one says nothing about it.
+func TestIDsOfAnotherPath(t *testing.T) {
+	before := defined.Registry(t, rememberingDefinitions)
+	after := defined.Registry(t, strings.Replace(rememberingDefinitions, "id: event_id", "id: order_id", 1))
+	known := map[string]bool{}
+	for _, s := range before.Series {
+		known[s.ID] = true
+	}
+	for _, s := range after.Series {
+		if isID := s.Measure == state.RememberID; known[s.ID] == isID {
+			t.Errorf("the series of %s by %v is the same: %v", s.Measure, s.By, known[s.ID])
+		}
+	}
+	if before.Plan().Covers(after.Plan()) {
+		t.Error("nothing is filled after the ID's path has changed")
 	}
 }
