@@ -459,11 +459,7 @@ func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
 		r.end(j)
 		r.leave(j.Partition, e)
 	default:
-		timestamp := e.Timestamp
-		if timestamp <= 0 || e.Damaged() { // that may be what is damaged
-			timestamp = time.Now().UnixMilli()
-		}
-		if err := r.raise(ctx, j, timestamp); err != nil {
+		if err := r.raise(ctx, j, e.NewestIn(time.Now().UnixMilli())); err != nil {
 			r.end(j)
 			r.leave(j.Partition, err)
 			return

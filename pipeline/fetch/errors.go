@@ -52,6 +52,15 @@ func (e *CorruptError) Damaged() bool {
 	return misplaced || errors.Is(e, ErrChecksum)
 }
 
+// NewestIn returns a timestamp, in ms, that none of the batch's records exceeds, as far as its header can be believed; else the
+// given present.
+func (e *CorruptError) NewestIn(now int64) int64 {
+	if e.Timestamp <= 0 || e.Damaged() { // that may be what is damaged
+		return now
+	}
+	return e.Timestamp
+}
+
 // damagedTries is how often a damaged batch is fetched before it is given up.
 const damagedTries = 3
 

@@ -244,11 +244,7 @@ func (s *Scanner) pass(r *Range, e *fetch.CorruptError, sink Sink) error {
 	if e.EndOffset < 0 {
 		return e
 	}
-	timestamp := e.Timestamp
-	if timestamp <= 0 {
-		timestamp = time.Now().UnixMilli()
-	}
-	sink.Lost(r.Partition, timestamp, e)
+	sink.Lost(r.Partition, e.NewestIn(time.Now().UnixMilli()), e)
 	r.Next, r.corrupt = e.EndOffset, 0
 	s.Seek(r.Topic, r.ID, e.EndOffset)
 	return nil
