@@ -89,10 +89,23 @@ func (s *Set) All() []*Held {
 	return slices.Clone(s.named)
 }
 
+// held returns what is held of a table; nil if it is not one of the definitions in use. These may have been loaded again, with the
+// same meaning: then it is the same as one that was taken.
 func (s *Set) held(t *features.Table) *Held {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.tables[t]
+	h := s.tables[t]
+	s.mu.RUnlock()
+	if h != nil {
+		return h
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := slices.IndexFunc(s.named, func(h *Held) bool { return h.Table.Identity() == t.Identity() })
+	if same < 0 {
+		return nil
+	}
+	s.tables[t] = s.named[same]
+	return s.named[same]
 }
 
 // Find returns the row of a key, see Contents.Find. It fails, with an error that wraps state.ErrUnavailable, while not all
