@@ -150,9 +150,9 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 // readFeatures finds the features that a client asks for. A service takes precedence, as in Feast.
 func (c *columns) readFeatures(asked *feastQuestion, x view) error {
 	if name := asked.featureService; name != "" {
-		inService, ok := x.services[name]
-		if !ok {
-			return x.unknownService(name)
+		inService, err := x.askableService(name) // before errors that name its features
+		if err != nil {
+			return err
 		}
 		for _, p := range inService {
 			c.labels, c.names = append(c.labels, p.Name), append(c.names, p.Name)

@@ -16,8 +16,9 @@ import (
 
 var pendingKeys = []string{"stream", "event"}
 
-// maxPending is how many pending events a question may have.
-const maxPending = 16
+// maxPending is how many pending events a question may have, and maxChanges how many changes of state these may make: a record with
+// elements is many events, and each value that is asked for is compared with all of them.
+const maxPending, maxChanges = 16, 1 << 14
 
 // outcome is how a pending event was read.
 type outcome struct {
@@ -57,6 +58,11 @@ func (q *asked) readPending(v *fastjson.Value) error {
 		event, moment, late, err := mapEvent(q.view, mapper, pendingEvent(i), v, q.now, p.batch)
 		if err != nil {
 			return err
+		}
+		if changes := len(p.batch.Mutations); changes > maxChanges {
+			return pendingEvent(i).locate(reply.Errorf(reply.TooManyValues,
+				"the pending events up to this one make %d changes of state, more than the %d that those of one question may; ask about fewer elements at a time",
+				changes, maxChanges))
 		}
 		p.outcomes = append(p.outcomes, outcome{
 			stream: event.Stream.Name, time: event.Time, deduplicated: event.Stream.RememberIDs > 0 && event.ID != nil, late: late, updates: len(p.batch.Updates),

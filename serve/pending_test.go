@@ -367,6 +367,17 @@ features:
 	if got, want := ask(`[]`), `pending event 0 does not belong to stream \"line\""`; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	many := `{"stream": "line", "event": {"at": 1532520000000, "user": "u1", "items": [` + strings.Repeat(`{"sku":"a","price":6},`, 999) + `{"sku":"a","price":6}]}}`
+	for events, want := range map[int]string{
+		8: `"orders":{"value":8,`,
+		9: `{"error":{"code":"too_many_values","message":"the pending events up to this one make 18009 changes of state, more than the 16384 that those of one question may; ` +
+			`ask about fewer elements at a time","event":8}}`,
+	} {
+		got := do(t, h, "POST", queryPath, `{"features": ["orders"], "entities": [{"user": "u1"}], "pending": [`+strings.Repeat(many+",", events-1)+many+`]}`)
+		if !strings.Contains(got.Body.String(), want) {
+			t.Errorf("%d events of 1,000 elements: got %d %s, want %s", events, got.Code, got.Body, want)
+		}
+	}
 	for _, key := range []string{"pending", "event"} { // elements have times of their own, in any order
 		got = do(t, h, "POST", queryPath, `{"features": ["fares"], "entities": [{"user": "u1"}], "`+key+`": {"stream": "leg", "event": {"user": "u1", "legs": [
 			{"at": 1532519000000, "fare": 1}, {"at": 1532520000000, "fare": 2}, {"at": 1532519500000, "fare": 4}]}}}`).Body.String()

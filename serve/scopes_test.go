@@ -72,6 +72,8 @@ func TestScopes(t *testing.T) {
 		{"a feature of another service", "a service:login_risk", "POST", queryPath, `{"features":["device_tx_7d"],` + device + `}`, 403,
 			`{"error":{"code":"forbidden","message":"asking for the feature device_tx_7d takes the scope query or service:payment_risk; you have service:login_risk","feature":"device_tx_7d"}}`},
 		{"Feast's format", "a service:payment_risk", "POST", "/get-online-features", `{"features":["v:device_tx_7d"],"entities":{"device_id":["d1"]}}`, 200, ""},
+		{"Feast's format, another service", "a service:login_risk", "POST", "/get-online-features", `{"feature_service":"payment_risk","entities":{"device_tx_7d":["d1"]}}`, 403,
+			`"{\"module\":\"feast.errors\",\"class\":\"FeastError\",\"message\":\"asking for the service payment_risk takes the scope query or service:payment_risk; you have service:login_risk\",\"code\":\"forbidden\"}"`},
 		{"Feast's format, another feature", "a service:payment_risk", "POST", "/get-online-features", `{"features":["v:device_avg_7d"],"entities":{"device_id":["d1"]}}`, 403, ""},
 		{"a hint", "a query", "POST", queryPath, `{"features":["device_avg_7"],` + device + `}`, 404,
 			`{"error":{"code":"unknown_feature","message":"there is no feature \"device_avg_7\"; did you mean \"device_avg_7d\"?","feature":"device_avg_7","nearest":"device_avg_7d"}}`},
