@@ -56,16 +56,12 @@ func write(ctx context.Context, client *kafka.Client, list *features.Table, chan
 	if err := found.Topics[0].Error; err != nil {
 		return err
 	}
-	partitions := make([]int, len(found.Topics[0].Partitions))
-	for i := range partitions {
-		partitions[i] = i
-	}
 	var records []kafka.Record
 	for _, c := range changes {
 		records = append(records, kafka.Record{Key: kafka.NewBytes(c.Key), Value: kafka.NewBytes(c.Content), Time: time.Now()})
 	}
 	answer, err := client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: topic, Partition: kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: []byte(list.Name)}, partitions...),
+		Topic: topic, Partition: 0, // also once the topic has more: a removal counts in the partition of its entry
 		RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
 	})
 	if err == nil {
