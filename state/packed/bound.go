@@ -22,7 +22,7 @@ type squeezer interface {
 }
 
 // bound squeezes the parts, total bytes long, into what their series allow together, and reports whether any changed.
-func (c *Compactor) bound(total int, now int64) (changed bool) {
+func (c *Compactor) bound(total int) (changed bool) {
 	if c.embedded {
 		return false
 	}
@@ -51,7 +51,7 @@ func (c *Compactor) bound(total int, now int64) (changed bool) {
 		return ok && p.series.GroupBytes > 0 && q.squeeze()
 	})
 	if most > 0 && total-over+left > most {
-		left = c.shorten(total-over+left-most, func(p *part) bool { return c.cut(p, now) })
+		left = c.shorten(total-over+left-most, c.cut)
 		c.cutUnknown(left)
 	}
 	return true
@@ -122,29 +122,47 @@ func (c *Compactor) shorten(over int, shorter func(p *part) bool) (left int) {
 	return max(0, over)
 }
 
-// cut drops the older half of the tiles that a part keeps at a moment, and records the loss. It returns false if only
-// one tile is left. Event IDs are never cut off, because a repeated event would count twice.
-func (c *Compactor) cut(p *part, now int64) bool {
+// cut drops the older half of the tiles that a part has, and records the loss. It returns false if only one tile is left. Which
+// tiles are the older ones depends on the state alone: the moment of pruning may be unknown, or that of a log of long ago. Event
+// IDs are never cut off, because a repeated event would count twice.
+func (c *Compactor) cut(p *part) bool {
 	s := p.series
 	if s.Tile == 0 || s.Measure == state.RememberID {
 		return false
 	}
-	newest := s.TileOf(now)
 	if p.span == 0 {
-		p.span = newest + 1 // since 1970
-		if s.Keep > 0 {
-			p.span = newest - s.Horizon(now) + 1
-		}
+		var first int64
+		first, p.newest = tilesOf(s, p.state)
+		p.span = p.newest - first + 1
 	}
 	if p.span <= 1 {
 		return false
 	}
 	p.span /= 2
-	first := newest - p.span + 1
+	first := p.newest - p.span + 1
 	p.state.Prune(first)
 	c.Cut = true
 	c.losses = append(c.losses, Loss{Until: first*s.Tile - 1, Tags: []uint32{p.tag}})
 	return true
+}
+
+// tilesOf returns the first and the last tile that a state has something of; last is before first if there are none.
+func tilesOf(s *state.Series, held State) (first, last int64) {
+	first, last = math.MaxInt64, math.MinInt64
+	list, _, _ := Entries(s, held) // what is damaged counts as not there
+	for _, e := range list {
+		tiles := e.Tiles
+		if e.Record != nil {
+			tiles = []int64{s.TileOf(e.Record.Time)}
+		}
+		for _, tile := range tiles {
+			first, last = min(first, tile), max(last, tile)
+		}
+	}
+	if last < first {
+		return 0, -1
+	}
+	return first, last
 }
 
 // appendPart appends a part's section.

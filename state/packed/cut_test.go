@@ -41,6 +41,10 @@ func TestKeysAreCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// A fill, or a worker that has just begun, does not know the moment.
+			if unknown, err := new(Compactor).Compact(nil, whole, known, none, 0, Nonce{1}); err != nil || len(unknown) > s.KeyBytes {
+				t.Errorf("measure %v by %q: packed %d bytes at an unknown moment, want at most %d; error %v", measure, per, len(unknown), s.KeyBytes, err)
+			}
 			if len(packed) > s.KeyBytes || len(packed) < s.KeyBytes/20 && s.Layout() != state.Logs && s.Layout() != state.Filters {
 				t.Errorf("measure %v by %q: packed %d bytes, want at most %d and at least a twentieth of that", measure, per, len(packed), s.KeyBytes)
 			}

@@ -171,7 +171,8 @@ type part struct {
 	state  State         // of a known series
 	body   []byte        // of an unknown one
 	size   int           // of its section
-	span   int64         // tiles that are kept, after a cut
+	// newest is the last tile when it was first cut, and span how many tiles are kept, up to that one; 0 before.
+	newest, span int64
 }
 
 // Compact appends one section for each series of the packed state, without the tiles before the first one that the
@@ -203,7 +204,7 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Se
 		dst = c.appendPart(dst, p)
 		p.size = len(dst) - before
 	}
-	if c.bound(len(dst)-start, now) {
+	if c.bound(len(dst) - start) {
 		dst = c.appendParts(dst[:start+headerSize])
 	}
 	dst = c.appendLosses(dst, oldest, garbage)
