@@ -136,7 +136,8 @@ class Client(_Base):
             entities: Columns are keys.
             features: Names of features.
             service: The name of a service.
-            at: The moment of all rows; by default that of the first batch.
+            at: The moment of all rows; by default that of the first batch, which is a little in the past for the later ones: what
+                has happened since may make their features `LATER_EVENTS`.
             quality: Adds the columns `<feature>__status` and `<feature>__exact`.
             batch: Rows in one question; the server limits rows times features (api.max_values).
 
