@@ -259,17 +259,19 @@ func (r *runner) rangeOf(j *job) int {
 }
 
 // reach records that all records of a partition before an offset are mapped or not wanted. If a step ends there, the
-// batch is applied first, so that no shard gets a record twice. It reports whether the job continues.
+// batch is applied first, so that no shard gets a record twice. It reports whether the job continues: not over offsets that are not
+// wanted, which the next look for what is left goes past.
 func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
+	ended := false
 	for len(j.steps) > 0 && offset >= j.steps[0].to {
 		j.next = j.steps[0].to
 		r.batch.Ranges[r.rangeOf(j)].To = j.next
 		if !r.flush(ctx, true) || r.jobs[j.Partition] != j {
 			return false
 		}
-		j.steps = j.steps[1:]
+		j.steps, ended = j.steps[1:], true
 	}
-	if len(j.steps) == 0 {
+	if len(j.steps) == 0 || ended && offset < j.steps[0].from {
 		r.end(j)
 		return false
 	}

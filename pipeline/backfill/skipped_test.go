@@ -137,3 +137,32 @@ func TestSkippedBatchesAreNotCovered(t *testing.T) {
 		})
 	}
 }
+
+// A job ends where the next offsets are not wanted, rather than read them.
+func TestJobsEndBeforeGaps(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps  []step
+		offset int64
+		goesOn bool
+	}{
+		"within a step":          {[]step{{from: 0, to: 10}, {from: 20, to: 30}}, 9, true},
+		"at a gap":               {[]step{{from: 0, to: 10}, {from: 20, to: 30}}, 10, false},
+		"beyond a gap":           {[]step{{from: 0, to: 10}, {from: 20, to: 30}}, 20, true},
+		"where a step follows":   {[]step{{from: 0, to: 10}, {from: 10, to: 30}}, 10, true},
+		"before the first step":  {[]step{{from: 20, to: 30}}, 10, true},
+		"at the end of all":      {[]step{{from: 0, to: 10}}, 10, false},
+		"beyond several to none": {[]step{{from: 0, to: 10}, {from: 10, to: 20}}, 25, false},
+	} {
+		n := &noted{}
+		j := &job{Partition: state.Partition{Topic: "payments", ID: 1}, steps: c.steps, progress: make([]state.Position, 1)}
+		r := &runner{
+			Backfiller: New(Config{DeadLetters: n}), writer: n, poller: fetch.NewPoller(fetch.PollerConfig{}), fill: &state.Fill{},
+			batch: &batch{}, spare: &batch{}, wrote: make(chan *batch, 1), jobs: map[state.Partition]*job{j.Partition: j}, log: slog.New(slog.DiscardHandler),
+			report: reporter{log: slog.New(slog.DiscardHandler)},
+		}
+		defer r.poller.Close()
+		if got := r.reach(t.Context(), j, c.offset); got != c.goesOn || (r.jobs[j.Partition] == j) != c.goesOn {
+			t.Errorf("%s: the job goes on: %v, want %v", name, got, c.goesOn)
+		}
+	}
+}
