@@ -47,7 +47,8 @@ const (
 	FormatField = "format"
 	// ReshardingField is the number of shards that the namespace is being spread over.
 	ReshardingField = "resharding"
-	// ResharderField is the token of the process that reshards.
+	// ResharderField is the token of the process that reshards. The progress of shards has it, too: of the process that
+	// last took them.
 	ResharderField = "resharder"
 	// OldShardsField is the number of shards before the switch, whose keys are not yet deleted.
 	OldShardsField = "old_shards"

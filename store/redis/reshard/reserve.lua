@@ -2,8 +2,9 @@
 --
 -- KEYS[1]  progress of the shard
 -- ARGV     token of the process
--- Returns  1, or 0 if the shard is complete
+-- Returns  1, or 0 if the shard is complete, or is itself copied by now
 
-if redis.call('HEXISTS', KEYS[1], 'frozen') == 0 then return 0 end
+local found = redis.call('HMGET', KEYS[1], 'frozen', 'copying', 'shards')
+if not found[1] or found[2] or found[3] then return 0 end
 redis.call('HSET', KEYS[1], 'frozen', ARGV[1])
 return 1

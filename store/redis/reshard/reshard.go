@@ -177,26 +177,18 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	}
 	// A process that still copies must neither write to the shards that are deleted here nor switch over to them.
 	c := newCopying(r, l.Shards, l.To, rand.Text())
-	if err := c.claim(ctx); err != nil {
-		return err
-	}
-	if err := c.mark(ctx, c.to, keyspace.FrozenField); err != nil {
-		return err
-	}
-	if err := c.release(ctx, ""); err != nil {
-		return err
-	}
-	if err := r.deleteStates(ctx, l.To); err != nil {
+	if err := c.take(ctx); err != nil {
 		return err
 	}
 	pipe := r.Redis.Pipeline()
 	for _, tag := range c.to {
-		pipe.Del(ctx, keyspace.ProgressKey(tag))
+		progress := keyspace.ProgressKey(tag)
+		pipe.Eval(ctx, deleteLua, []string{progress, progress}, c.token)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("delete the progress of %d shards: %w", l.To, err)
 	}
-	return r.forget(ctx, keyspace.ReshardingField, keyspace.ResharderField)
+	return r.forget(ctx, c.token, keyspace.ResharderField, keyspace.ReshardingField)
 }
 
 // ErrNoOld is the error for a namespace without keys of an earlier number of shards, perhaps since they were deleted.
@@ -232,11 +224,14 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	if err := r.retire(ctx, l); err != nil {
 		return err
 	}
-	if err := r.deleteStates(ctx, l.Old); err != nil {
+	if err := r.deleteStates(ctx, l.Old, retired); err != nil {
 		return err
 	}
-	return r.forget(ctx, keyspace.OldShardsField, keyspace.SwitchedField)
+	return r.forget(ctx, strconv.Itoa(l.Old), keyspace.OldShardsField, keyspace.SwitchedField)
 }
+
+// retired is what old shards are frozen by whose keys are deleted.
+const retired = "resharded"
 
 // retire leaves in the progress of the old shards only what took over from them. It fails if the layout is no longer the
 // one that was read before: its server may lose it, or go back in time to before the switch, at any moment.
@@ -248,7 +243,7 @@ func (r *Resharder) retire(ctx context.Context, l Layout) error {
 	if layout[keyspace.ShardsField] != strconv.Itoa(l.Shards) || layout[keyspace.OldShardsField] != strconv.Itoa(l.Old) {
 		return fmt.Errorf("the layout of namespace %q has changed meanwhile, so nothing was deleted: run this again", r.Namespace)
 	}
-	fields := []any{keyspace.FrozenField, "resharded"}
+	fields := []any{keyspace.FrozenField, retired}
 	for _, name := range keyspace.LayoutFields {
 		fields = append(fields, name, layout[name])
 	}
@@ -282,38 +277,41 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (r *Resharder) forget(ctx context.Context, fields ...string) error {
-	if err := r.Redis.HDel(ctx, keyspace.LayoutKey(r.Namespace), fields...).Err(); err != nil {
+// forget deletes fields of the layout, unless the first one has another value by now.
+func (r *Resharder) forget(ctx context.Context, value string, fields ...any) error {
+	args := append([]any{value}, fields...)
+	if err := r.Redis.Eval(ctx, forgetLua, []string{keyspace.LayoutKey(r.Namespace)}, args...).Err(); err != nil {
 		return fmt.Errorf("record in the layout that it is done: %w", err)
 	}
 	return nil
 }
 
-// deleteStates deletes all keys of a number of shards but their progress.
-func (r *Resharder) deleteStates(ctx context.Context, shards int) error {
+// deleteStates deletes all keys of a number of shards but their progress, which says what they are frozen by.
+func (r *Resharder) deleteStates(ctx context.Context, shards int, frozenBy string) error {
 	known := map[string]bool{}
 	for _, tag := range tags(r.Namespace, shards) {
 		known[tag] = true
 	}
 	err := r.walk(ctx, func(ctx context.Context, keys []string) error {
-		var gone []string
+		gone, number := map[string][]string{}, 0 // by progress
 		for _, key := range keys {
 			if tag := keyspace.Tag(key); known[tag] && key != keyspace.ProgressKey(tag) {
-				gone = append(gone, key)
+				gone[keyspace.ProgressKey(tag)] = append(gone[keyspace.ProgressKey(tag)], key)
+				number++
 			}
 		}
-		if len(gone) == 0 {
+		if number == 0 {
 			return nil
 		}
 		began := time.Now()
 		pipe := r.Redis.Pipeline()
-		for _, key := range gone {
-			pipe.Unlink(ctx, key)
+		for progress, keys := range gone {
+			pipe.Eval(ctx, deleteLua, append([]string{progress}, keys...), frozenBy)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return err
 		}
-		r.Report("deleted", len(gone))
+		r.Report("deleted", number)
 		// Leave at least half of Redis' time to events and questions.
 		return sleep(ctx, time.Since(began))
 	})

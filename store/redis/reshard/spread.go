@@ -18,15 +18,19 @@ import (
 // copying copies the shards of a namespace to a multiple of their number.
 type copying struct {
 	*Resharder
-	token    string         // of this attempt; see scripts.go
-	from, to []string       // tags
-	shards   map[string]int // the numbers of from, by tag
-	wanted   map[int]bool   // the new shards to be copied
-	progress [][]any        // what finish writes, by old shard
+	token    string            // of this attempt; see scripts.go
+	takers   map[string]string // the tokens of those that took the shards before, by tag
+	from, to []string          // tags
+	shards   map[string]int    // the numbers of from, by tag
+	wanted   map[int]bool      // the new shards to be copied
+	progress [][]any           // what finish writes, by old shard
 }
 
 func newCopying(r *Resharder, from, to int, token string) *copying {
-	c := &copying{Resharder: r, token: token, from: tags(r.Namespace, from), to: tags(r.Namespace, to), shards: map[string]int{}, wanted: map[int]bool{}}
+	c := &copying{
+		Resharder: r, token: token, takers: map[string]string{}, from: tags(r.Namespace, from), to: tags(r.Namespace, to),
+		shards: map[string]int{}, wanted: map[int]bool{},
+	}
 	for shard, tag := range c.from {
 		c.shards[tag] = shard
 	}
@@ -52,7 +56,7 @@ func (c *copying) spread(ctx context.Context) (err error) {
 		if err != nil {
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			_ = c.release(ending, c.token) // if this fails, too, events wait for another run
+			_ = c.release(ending) // if this fails, too, events wait for another run
 		}
 	}()
 	// A replica that has the frozen new shards, and is then cut off, knows later that they lack keys.
@@ -96,32 +100,61 @@ func (c *copying) mend(ctx context.Context) error {
 	return nil
 }
 
-// begin freezes the new shards, and makes all processes record which keys of the old shards they change. In between it
-// undoes what an earlier attempt has left. The layout does not know of that if its server has gone back in time since.
+// begin takes all shards, and makes all processes record which keys of the old ones they change.
 func (c *copying) begin(ctx context.Context) error {
-	if err := c.claim(ctx); err != nil {
-		return err
-	}
 	for shard := range c.to {
 		c.wanted[shard] = true
 	}
-	if err := c.mark(ctx, c.to, keyspace.FrozenField); err != nil {
-		return err
-	}
-	if err := c.release(ctx, ""); err != nil {
-		return err
-	}
-	if err := c.deleteStates(ctx, len(c.to)); err != nil {
+	if err := c.take(ctx); err != nil {
 		return err
 	}
 	return c.mark(ctx, c.from, keyspace.CopyingField)
 }
 
-// mark writes the token into a field of the progress of shards.
+// take makes this process the one that reshards the namespace, freezes the new shards, and undoes what an earlier attempt
+// has left. The layout does not know of that if its server has gone back in time since.
+func (c *copying) take(ctx context.Context) error {
+	if err := c.readTakers(ctx); err != nil {
+		return err
+	}
+	if err := c.claim(ctx); err != nil {
+		return err
+	}
+	// First the old shards, which remember that an attempt was cancelled: then the new ones stay as they are.
+	if err := c.mark(ctx, c.from, keyspace.ResharderField); err != nil {
+		return err
+	}
+	if err := c.mark(ctx, c.to, keyspace.FrozenField); err != nil {
+		return err
+	}
+	if err := c.release(ctx); err != nil {
+		return err
+	}
+	return c.deleteStates(ctx, len(c.to), c.token)
+}
+
+// readTakers reads which processes took the shards last.
+func (c *copying) readTakers(ctx context.Context) error {
+	pipe := c.Redis.Pipeline()
+	replies := map[string]*redis.StringCmd{}
+	for _, tag := range slices.Concat(c.from, c.to) {
+		replies[tag] = pipe.HGet(ctx, keyspace.ProgressKey(tag), keyspace.ResharderField)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	for tag, reply := range replies {
+		if err := reply.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return fmt.Errorf("read which process has copied the shards before: %w", err)
+		}
+		c.takers[tag] = reply.Val()
+	}
+	return nil
+}
+
+// mark writes the token into a field of the progress of shards, unless another process has taken them meanwhile.
 func (c *copying) mark(ctx context.Context, tags []string, field string) error {
 	pipe := c.Redis.Pipeline()
 	for _, tag := range tags {
-		pipe.Eval(ctx, markLua, []string{keyspace.ProgressKey(tag)}, field, c.token)
+		pipe.Eval(ctx, markLua, []string{keyspace.ProgressKey(tag)}, c.takers[tag], c.token, field)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("record in the shards that they are being copied: %w", err)
@@ -138,10 +171,10 @@ func (c *copying) claim(ctx context.Context) error {
 	return nil
 }
 
-// release unfreezes the old shards, if the process with the token copies them; "" means any process.
-func (c *copying) release(ctx context.Context, token string) error {
+// release unfreezes the old shards, unless another process has taken them.
+func (c *copying) release(ctx context.Context) error {
 	for shard, tag := range c.from {
-		of, err := c.Redis.Eval(ctx, releaseLua, []string{keyspace.ProgressKey(tag)}, token).Text()
+		of, err := c.Redis.Eval(ctx, releaseLua, []string{keyspace.ProgressKey(tag)}, c.token).Text()
 		if err == nil && of != "" {
 			changed := keyspace.ChangedKey(tag, of)
 			err = c.Redis.Unlink(ctx, changed, taken(changed)).Err()
@@ -177,13 +210,13 @@ func (c *copying) readProgress(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the progress of shard %d: %w", shard, err)
 		}
-		c.progress[shard] = []any{c.token}
+		c.progress[shard] = []any{c.token, keyspace.ResharderField, c.token}
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(fields)), ofBegun.MatchString) {
 			c.progress[shard] = append(c.progress[shard], keyspace.AnewField, "1")
 			continue
 		}
 		for name, value := range fields {
-			if name != keyspace.FrozenField && name != keyspace.CopyingField && name != keyspace.ShardsField {
+			if !slices.Contains([]string{keyspace.FrozenField, keyspace.CopyingField, keyspace.ShardsField, keyspace.ResharderField}, name) {
 				c.progress[shard] = append(c.progress[shard], name, value)
 			}
 		}
