@@ -156,8 +156,10 @@ func (p *assignedPartition) active() bool {
 }
 
 // wentBack reports whether a shard has less progress in the same log than was confirmed, or none. The confirmed progress
-// of the shards that were found is dropped. For shards whose master did not answer it is kept until they are found.
+// of the shards that were found is dropped. For shards whose master did not answer it is kept until they are found. There
+// may be fewer shards than before: a failover may lose that they became more.
 func (p *assignedPartition) wentBack(found *state.Claim) (back bool) {
+	p.confirmed = p.confirmed[:min(len(p.confirmed), len(found.Progress))]
 	for shard, at := range p.confirmed {
 		if found.Misses(shard) == nil {
 			now := found.Progress[shard]
@@ -173,7 +175,7 @@ func (p *assignedPartition) wentBack(found *state.Claim) (back bool) {
 func (p *assignedPartition) confirm() {
 	earlier := p.confirmed
 	p.confirmed = slices.Clone(p.lease.progress)
-	for shard, at := range earlier {
+	for shard, at := range earlier[:min(len(earlier), len(p.confirmed))] {
 		if !p.confirmed[shard].Exists() {
 			p.confirmed[shard] = at
 		}

@@ -41,11 +41,28 @@ func TestStoreThatWentBackIsDetected(t *testing.T) {
 		"there was no progress":                  {[]state.Position{none}, []state.Position{none}, false},
 		"one shard has lost all":                 {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1), none}, true},
 		"one shard has some for the first":       {[]state.Position{at(5, 1), none}, []state.Position{at(5, 1), at(0, 1)}, false},
+		"fewer shards, further":                  {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1)}, false},
+		"fewer shards, one has less":             {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(4, 1)}, true},
+		"more shards":                            {[]state.Position{at(5, 1)}, []state.Position{at(5, 1), at(5, 1)}, false},
 		"less, where brokers do not report logs": {[]state.Position{in(state.LogID{}, at(7, 1))}, []state.Position{in(state.LogID{}, at(6, 1))}, true},
 	} {
 		p := assignedPartition{confirmed: c.confirmed}
 		if got := p.wentBack(&state.Claim{Progress: c.found}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// What was confirmed of more shards than there are is forgotten: a failover has lost that there were more.
+func TestConfirmedProgressOfMoreShards(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]func(p *assignedPartition){
+		"when they are found":    func(p *assignedPartition) { p.wentBack(&state.Claim{Progress: []state.Position{at(5, 1)}}) },
+		"when they are recorded": func(p *assignedPartition) { p.confirm() },
+	} {
+		p := assignedPartition{lease: lease{progress: []state.Position{at(5, 1)}}, confirmed: []state.Position{at(5, 1), at(7, 1)}}
+		if forget(&p); len(p.confirmed) != 1 {
+			t.Errorf("%s: %d shards are confirmed, want 1", name, len(p.confirmed))
 		}
 	}
 }
