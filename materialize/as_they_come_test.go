@@ -84,21 +84,24 @@ features:
   skus: COUNT_DISTINCT(lifetime, line, user, sku)
   dear: SUM(lifetime, line, price, user, where='price > 5')
 `)
-	const lines = `{"id":1,"at":1769853600000,"user":"u","items":[{"sku":"a","price":6,"kind":"x"},{"sku":"b","price":5,"kind":"x"},{"sku":"g","price":50,"kind":"gift"},{"sku":"a","price":7,"kind":"x"}]}
-{"id":2,"at":1769853601000,"user":"u","items":[]}
-{"id":3,"at":1769853602000,"user":"u","items":[{"sku":"c","price":8,"kind":"x"}]}
+	const lines = `{"id":1,"at":1769853600000,"came":1769853600500,"user":"u","items":[{"sku":"a","price":6,"kind":"x"},{"sku":"b","price":5,"kind":"x"},{"sku":"g","price":50,"kind":"gift"},{"sku":"a","price":7,"kind":"x"}]}
+{"id":2,"at":1769853601000,"came":1769853601500,"user":"u","items":[]}
+{"id":3,"at":1769853602000,"came":1769853602500,"user":"u","items":[{"sku":"c","price":8,"kind":"x"}]}
 `
-	got, _, err := materialize(t, r, "line", "ndjson", lines, "sku", "n", "skus", "dear")
 	want := `id,sku,n,skus,dear
 1/0,a,1,1,6
 1/1,b,2,2,6
 1/3,a,3,2,13
 3/0,c,4,3,21
 `
-	if err != nil || got != want {
-		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+	m := making{Registry: r, stream: "line", inputs: []text{{"line", "in.ndjson", lines}}, names: []string{"sku", "n", "skus", "dear"}}
+	for _, m.recordTime = range []string{"", "came"} {
+		m.asServed = m.recordTime != ""
+		if got, _, err := m.run(t); err != nil || got != want {
+			t.Errorf("as served %v: %v\ngot\n%s\nwant\n%s", m.asServed, err, got, want)
+		}
 	}
-	_, _, err = materialize(t, r, "line", "csv", "id,at,user,items.sku\n", "skus")
+	_, _, err := materialize(t, r, "line", "csv", "id,at,user,items.sku\n", "skus")
 	if want := "in.csv:1: stream line makes an event of each element of items, and rows of a table have no arrays: give lines of JSON"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -67,7 +67,7 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 		}
 	}
 	if !ok || len(rows) > 0 {
-		r := &reading{timeline: t, input: input, source: from, decoder: t.decoderOf(from, streams), rows: rows}
+		r := &reading{timeline: t, input: input, source: from, decoder: source.NewDecoder(from, streams, t.recordTime()), rows: rows}
 		for {
 			err := r.events(lookEvery)
 			if err != nil && err != io.EOF {
@@ -81,7 +81,7 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 	var parts []*reading
 	for range 2 * (t.cores() + 1) { // each core has one to go on with, and others are filled and taken
 		reader := text.NewPartReader()
-		parts = append(parts, &reading{timeline: t, input: input, source: reader, decoder: t.decoderOf(reader, streams)})
+		parts = append(parts, &reading{timeline: t, input: input, source: reader, decoder: source.NewDecoder(reader, streams, t.recordTime())})
 	}
 	next := func(r *reading) error { return text.Cut(&r.part, cmp.Or(t.partSize, partSize)) }
 	work := func(r *reading) error {
@@ -94,9 +94,12 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 	return inOrder(parts, next, work, take)
 }
 
-// decoderOf makes the decoder of a file's events.
-func (t *timeline) decoderOf(s source.Source, streams []*record.Stream) source.Decoder {
-	return source.Decoder{Decoder: s.NewDecoder(streams), Timed: t.AsServed && t.RecordTime != ""}
+// recordTime returns the path of a field that says when an event counts; empty for none.
+func (t *timeline) recordTime() string {
+	if !t.AsServed {
+		return ""
+	}
+	return t.RecordTime
 }
 
 // events reads the next events, n at most. It returns io.EOF after the last one.
@@ -146,7 +149,6 @@ func (r *reading) pass(e *source.Event, came int64, events []record.Event) {
 			e.Now = came
 		}
 		newest = max(newest, e.Now)
-		e.Stream, _ = r.Registry.Stream(e.Stream.Name) // without a field of the record's time
 	}
 	r.came++
 	r.earlier.Pass(r.came, newest)

@@ -3,7 +3,6 @@ package materialize
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/extsort"
@@ -151,18 +150,9 @@ func (t *timeline) readInput(ctx context.Context, input int) error {
 	if in.Log != nil {
 		return t.readLog(ctx, input)
 	}
-	streams := []*record.Stream{in.Stream}
-	if in.Stream == nil {
-		streams = slices.Clone(t.Registry.Streams)
-	}
-	for i := range streams {
-		if t.AsServed {
-			streams[i] = source.WithTime(streams[i], t.RecordTime)
-		}
-	}
-	var stream *record.Stream
-	if in.Stream != nil {
-		stream = streams[0]
+	streams, stream := t.Registry.Streams, in.Stream
+	if stream != nil {
+		streams, stream = []*record.Stream{stream}, source.WithTime(stream, t.recordTime())
 	}
 	from, err := in.Open(stream)
 	if err != nil {

@@ -11,8 +11,21 @@ import (
 // Decoder decodes the events of a Source.
 type Decoder struct {
 	*record.Decoder
-	// Timed means that the last field of each stream has the time of the event's record; see WithTime.
-	Timed bool
+	timed map[*record.Stream]*record.Stream // the streams by those of WithTime, which are decoded; nil if no field has the record time
+}
+
+// NewDecoder makes a decoder of a source's events of some streams. The time of an event's record is at a path in dotted form; empty
+// for none.
+func NewDecoder(s Source, streams []*record.Stream, recordTime string) Decoder {
+	if recordTime == "" {
+		return Decoder{Decoder: s.NewDecoder(streams)}
+	}
+	timed, decoded := map[*record.Stream]*record.Stream{}, []*record.Stream(nil)
+	for _, of := range streams {
+		with := WithTime(of, recordTime)
+		timed[with], decoded = of, append(decoded, with)
+	}
+	return Decoder{s.NewDecoder(decoded), timed}
 }
 
 // WithTime returns a stream with one more field, for the time of an event's record, at a path in dotted form. The stream
@@ -33,18 +46,22 @@ func WithTime(s *record.Stream, path string) *record.Stream {
 // and results are those of record.Decoder.
 func (d *Decoder) Event(e *Event) ([]record.Event, error) {
 	rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: e.RecordTime, Value: e.Value}
-	if d.Timed {
+	if d.timed != nil {
 		rec.Timestamp = record.NoTime
 	}
 	events, err := d.Decode(&rec)
-	if err != nil || len(events) == 0 || !d.Timed {
+	if err != nil || len(events) == 0 || d.timed == nil {
 		return events, err
 	}
 	// The record time is known now, so the event may turn out to be too far ahead of it.
 	values := events[0].Values
 	e.RecordTime = values[len(values)-1].Num
 	rec.Timestamp = e.RecordTime
-	return d.Decode(&rec)
+	events, err = d.Decode(&rec)
+	for i := range events {
+		events[i].Stream = d.timed[events[i].Stream]
+	}
+	return events, err
 }
 
 // NoneOf returns the error that no event of a file, of n, belongs to a stream. first is the first of them, as it is in the file.

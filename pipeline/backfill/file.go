@@ -175,8 +175,7 @@ type rows struct {
 // open opens the file, which must be as it was read.
 func (f *File) open(ctx context.Context) (_ *rows, err error) {
 	r := &rows{stream: f.input.Stream}
-	reading := source.WithTime(r.stream, f.input.RecordTime)
-	table := *reading
+	table := *source.WithTime(r.stream, f.input.RecordTime)
 	table.Fields = append(slices.Clip(table.Fields), f.input.Coordinates.fields()...)
 	if r.file, err = source.Open(ctx, f.Name, nil, ""); err != nil {
 		return nil, err
@@ -189,7 +188,7 @@ func (f *File) open(ctx context.Context) (_ *rows, err error) {
 		_ = r.file.Close()
 		return nil, err
 	}
-	r.decoder = source.Decoder{Decoder: r.source.NewDecoder([]*record.Stream{reading}), Timed: f.input.RecordTime != ""}
+	r.decoder = source.NewDecoder(r.source, []*record.Stream{r.stream}, f.input.RecordTime)
 	if c := f.input.Coordinates; c != nil {
 		r.located = newLocated(c, r.source, r.stream.Topic)
 	}
@@ -216,7 +215,6 @@ func (r *rows) events() ([]record.Event, int64, error) {
 	}
 	came := r.line.RecordTime
 	for i := range events {
-		events[i].Stream = r.stream
 		if r.line.RecordTime == record.NoTime {
 			came = max(came, events[i].Time)
 		}
