@@ -27,9 +27,6 @@ func ReadFile(ctx context.Context, t *features.Table, name string, history bool)
 	var events source.Source
 	if t.List && !file.Enveloped() {
 		events, err = file.Rows(func(columns []string) *record.Stream {
-			if file.Format == source.NDJSON { // each line may have them
-				columns = append(columns, "list", "removed")
-			}
 			rows, removed = t.EntriesOfFile(columns)
 			return rows
 		})

@@ -110,6 +110,9 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 		}
 		fallthrough
 	case Null:
+		if s.stream.Timestamp.Optional {
+			return recorded, nil
+		}
 		return 0, s.poison(MissingTimestamp, path, "the event has no timestamp")
 	}
 	form := &s.stream.Timestamp.Form

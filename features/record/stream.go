@@ -101,6 +101,8 @@ func (s *Stream) TimeAt(path, name string) Field {
 type TimestampPath struct {
 	Path []string
 	Form TimeForm
+	// Optional means that an event without it has the time of its record.
+	Optional bool
 }
 
 // Field is one typed field of a stream.

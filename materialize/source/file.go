@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -337,18 +335,16 @@ func (f *File) Events(stream *record.Stream) (Source, error) {
 	return EventsOf(t, stream)
 }
 
-// Rows is Events for a stream that depends on the columns of the file, or on the members of its first line of JSON.
+// Rows is Events for a stream that depends on the columns of the file: nil for lines of JSON, of which each has its own members.
 func (f *File) Rows(streamOf func(columns []string) *record.Stream) (Source, error) {
-	if f.Format != NDJSON {
-		t, err := f.Table()
-		if err != nil {
-			return nil, err
-		}
-		return EventsOf(t, streamOf(t.Columns()))
+	if f.Format == NDJSON {
+		return f.Events(streamOf(nil))
 	}
-	var first map[string]json.RawMessage
-	_ = json.Unmarshal(f.firstLine(), &first) // what is wrong with it is reported when it is read
-	return f.Events(streamOf(slices.Collect(maps.Keys(first))))
+	t, err := f.Table()
+	if err != nil {
+		return nil, err
+	}
+	return EventsOf(t, streamOf(t.Columns()))
 }
 
 // Enveloped reports whether the file's first line is an envelope; see NewEvents. Errors of the file are reported when
