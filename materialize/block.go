@@ -41,6 +41,8 @@ const (
 	blockCells = 1 << 23
 	// longBlock is the greatest number of moments of a block whose answers may be long, such as texts and lists.
 	longBlock = 1 << 9
+	// leastText is how many bytes the events and rows of a block may take, however little memory there is.
+	leastText = 1 << 20
 )
 
 // maxMoments returns how many moments a block may have.
@@ -64,15 +66,20 @@ func (r *Replay) moments() int {
 	return min(max(minBlock, 2*entities), maxMoments(r.Columns))
 }
 
-// read reads the next moments, of some bytes on average; io.EOF if there are none left.
-func (b *block) read(sorted *extsort.Iterator, most int, average int64) error {
+// textBytes returns how many bytes the moments of a block may take: those of all blocks as many as are held while they are sorted, which
+// they are no longer.
+func (r *Replay) textBytes() int { return int(max(leastText, r.memory()/blocksAhead)) }
+
+// read reads the next moments, of some bytes on average, and of so many that only the last one is beyond a limit; io.EOF if there are
+// none left.
+func (b *block) read(sorted *extsort.Iterator, most, average, limit int) error {
 	b.keys, b.ends = slices.Grow(b.keys[:0], most), slices.Grow(b.ends[:0], most)
-	b.text = slices.Grow(b.text[:0], most*int(average))
+	b.text = slices.Grow(b.text[:0], min(most*average, limit))
 	for i := range b.long {
 		clear(b.long[i])
 		b.long[i] = b.long[i][:0]
 	}
-	for len(b.keys) < most {
+	for len(b.keys) < most && len(b.text) < limit {
 		key, item, err := sorted.Next()
 		if err == io.EOF {
 			break

@@ -31,6 +31,12 @@ type cellType struct {
 	scale uint8
 }
 
+// isZero reports whether a value is the neutral one of sums, whatever they are of, in a column of numbers. It is written like the zero of
+// the column's type, whose cell is the same.
+func (t *cellType) isZero(v *value.Value) bool {
+	return v.Type == value.Int && v.Num == 0 && !v.Wide() && (t.typ == value.Decimal || t.typ == value.Float)
+}
+
 // rowCells are the cells of a row, for a worker that answers some of them.
 type rowCells struct {
 	cells  []cell // of the columns that are answers, or about them
@@ -41,7 +47,7 @@ type rowCells struct {
 
 // keep sets a cell to a copy of a value, or of the items in its place.
 func (r *rowCells) keep(at int, v *value.Value, items []aggregate.Item) {
-	if t := &r.types[at]; items == nil && v.Type == t.typ && v.Scale == t.scale {
+	if t := &r.types[at]; items == nil && (v.Type == t.typ && v.Scale == t.scale || t.isZero(v)) {
 		n := leastNumber
 		switch {
 		case v.Type == value.Float:

@@ -56,8 +56,8 @@ type Replay struct {
 	Seal state.Seal
 	// MaxRecordBytes is the size of a Log's record above which it is poison; 0 for none.
 	MaxRecordBytes int
-	// Memory is how many bytes of events and rows are held before they are sorted on disk; 0 means
-	// DefaultMemory.
+	// Memory is about how many bytes of events and rows are held, before they are sorted on disk, and while they are replayed; 0
+	// means DefaultMemory.
 	Memory int64
 	// Progress, if not nil, is called from time to time.
 	Progress func(Progress)
@@ -103,10 +103,12 @@ func (r *Replay) Topics() []string {
 // DefaultMemory is the default of Replay.Memory.
 const DefaultMemory = 64 << 20
 
+func (r *Replay) memory() int64 { return cmp.Or(r.Memory, DefaultMemory) }
+
 // Run reads all files, replays them, and writes the rows, ordered by moment and then as in their file, to a writer that
 // it opens with the columns, and closes at the end. Errors about an event or a row include its location.
 func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (Summary, error) {
-	t := &timeline{Replay: r, sorter: extsort.New(cmp.Or(r.Memory, DefaultMemory)), streams: r.Registry.Streams}
+	t := &timeline{Replay: r, sorter: extsort.New(r.memory()), streams: r.Registry.Streams}
 	if r.Spine != nil {
 		t.streams = append(slices.Clone(t.streams), r.Spine.stream)
 	}
@@ -200,12 +202,12 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 		all = append(all, t.newChanges())
 	}
 	total := max(t.sorter.Len(), 1)
-	average, done := t.sorter.Bytes()/int64(total), 0
+	average, done := int(t.sorter.Bytes()/int64(total)), 0
 	next := func(b *block) error {
 		if err := r.lookAt(ctx, Progress{Share: float64(done) / float64(total)}); err != nil {
 			return err
 		}
-		if err := b.read(sorted, min(total, cmp.Or(r.block, r.moments())), average); err != nil {
+		if err := b.read(sorted, min(total, cmp.Or(r.block, r.moments())), average, r.textBytes()); err != nil {
 			return err
 		}
 		done += len(b.keys)
