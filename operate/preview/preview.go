@@ -84,8 +84,11 @@ type taken struct {
 type population struct {
 	by      []string
 	streams map[*record.Stream]bool
-	seen    map[string]int // the events of each entity
+	seen    map[string]sightings // by entity
 }
+
+// sightings are the records in which an entity was seen. Each counts once, however many streams, and events of it, have the entity.
+type sightings struct{ records, last int }
 
 // ErrTooLarge is returned if the records together exceed MaxBytes.
 var ErrTooLarge = errors.New("the records are larger together than a preview may read")
@@ -156,7 +159,7 @@ func (p *preview) populationOf(f *features.Feature) *population {
 	at := slices.IndexFunc(p.populations, func(pop *population) bool { return slices.Equal(pop.by, f.By) && maps.Equal(pop.streams, streams) })
 	if at < 0 {
 		at = len(p.populations)
-		p.populations = append(p.populations, &population{by: f.By, streams: streams, seen: map[string]int{}})
+		p.populations = append(p.populations, &population{by: f.By, streams: streams, seen: map[string]sightings{}})
 	}
 	return p.populations[at]
 }
@@ -303,7 +306,7 @@ func (p *preview) apply(ctx context.Context) error {
 	return nil
 }
 
-// note records the entities of an event, and what the features leave out.
+// note records the entities of the events of a record, and what the features leave out.
 func (p *preview) note(events []record.Event) {
 	for _, u := range p.uses {
 		for i := range events {
@@ -317,9 +320,11 @@ func (p *preview) note(events []record.Event) {
 				continue
 			}
 			var ok bool
-			if p.text, ok = e.Entity(p.text[:0], pop.by); ok {
-				pop.seen[string(p.text)]++
-				break
+			if p.text, ok = e.Entity(p.text[:0], pop.by); !ok {
+				continue
+			}
+			if s := pop.seen[string(p.text)]; s.last != p.report.Events {
+				pop.seen[string(p.text)] = sightings{s.records + 1, p.report.Events}
 			}
 		}
 	}
@@ -365,7 +370,7 @@ func (p *preview) ask(ctx context.Context) error {
 				reading.Next(&a)
 				shown.add(&a)
 				if start+i < p.Examples {
-					shown.Examples = append(shown.Examples, Example{Entity: state.NameEntity(f.By, entity, " "), Events: pop.seen[entity], Answer: a.AppendJSON(nil)})
+					shown.Examples = append(shown.Examples, Example{Entity: state.NameEntity(f.By, entity, " "), Events: pop.seen[entity].records, Answer: a.AppendJSON(nil)})
 				}
 			}
 		}
@@ -401,7 +406,9 @@ func (pop *population) sample(examples int, secret state.Secret) []string {
 	for entity := range pop.seen {
 		all = append(all, entity)
 	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(pop.seen[b], pop.seen[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(cmp.Compare(pop.seen[b].records, pop.seen[a].records), cmp.Compare(a, b))
+	})
 	if len(all) <= maxAsked {
 		return all
 	}

@@ -312,6 +312,40 @@ func TestEventsLeftOut(t *testing.T) {
 	}
 }
 
+// The entities of all events of a record are asked about, and each of them counts the record once.
+func TestEntitiesOfElements(t *testing.T) {
+	registry := defined.Registry(t, `
+streams:
+  order: {topic: orders, timestamp: at, fields: {user: string}}
+  line: {topic: orders, timestamp: at, each: items, fields: {user: string, sku: {type: string, path: items.sku}}}
+features:
+  skus: COUNT(1h, line, sku)
+  orders: COUNT(1h, order, user)
+  lines: {expr: lines_1h - orders}
+  lines_1h: COUNT(1h, line, user)
+`)
+	l := partition("orders", 0)
+	l.add(now, `{"at":%d,"user":"u","items":[{"sku":"a"},{"sku":"b"},{"sku":null},{"sku":"a"}]}`, now)
+	l.add(now, `{"at":%d,"user":"v","items":[{"sku":"b"}]}`, now)
+	report, err := Run(t.Context(), Config{
+		Registry: registry, Features: registry.Features, Logs: []Log{l}, Now: now, Since: now - minute, MaxRecords: 9, Examples: 9,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	report.WriteText(&text)
+	for _, want := range []string{
+		"  sku=b: 2 (of events: 2)\n  sku=a: 2 (of events: 1)\n",
+		"  user=u: 3 (of events: 1)\n  user=v: 0 (of events: 1)\n",
+		"  user=u: 4 (of events: 1)\n  user=v: 1 (of events: 1)\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, &text)
+		}
+	}
+}
+
 // The report has the cost of the streams that the features need.
 func TestStreamsCost(t *testing.T) {
 	r := defined.Registry(t, definitions)
@@ -326,11 +360,11 @@ func reset(l *fakeLog) *fakeLog { l.read, l.since = 0, 0; return l }
 
 // Of very many entities a sample is asked about: those with the most events and others.
 func TestEntitiesAreSampled(t *testing.T) {
-	pop := &population{seen: map[string]int{}}
+	pop := &population{seen: map[string]sightings{}}
 	for i := range 2 * maxAsked {
-		pop.seen[fmt.Sprint("e", i)] = 1
+		pop.seen[fmt.Sprint("e", i)] = sightings{records: 1}
 	}
-	pop.seen["e7"], pop.seen["e12345"] = 3, 2
+	pop.seen["e7"], pop.seen["e12345"] = sightings{records: 3}, sightings{records: 2}
 	secret := state.NewSecret()
 	some := pop.sample(2, secret)
 	if len(some) != maxAsked || !slices.Equal(some[:2], []string{"e7", "e12345"}) {
