@@ -264,12 +264,13 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 			return
 		}
 		r.result.Values++
-		got := string(a.Status)
+		var got value.Value // of no items, as where a key is null, nothing is known
 		if len(a.Items) > 0 {
-			got = string(query.AppendTyped(nil, a.Items[0].Value))
+			got = a.Items[0].Value
 		}
-		if got != toJSON(yes) {
-			r.fail(member, "%s of %s at %s: expected %s of %q, got %s", f.Name, state.NameEntity(f.By, entity, ", "), r.momentText(q.at), toJSON(yes), member.Value, got)
+		if got := string(query.AppendTyped(nil, got)); got != toJSON(yes) {
+			r.fail(member, "%s of %s at %s: expected %s of %q, got %s%s",
+				f.Name, state.NameEntity(f.By, entity, ", "), r.momentText(q.at), toJSON(yes), member.Value, got, r.file.details(&a))
 		}
 	})
 }
