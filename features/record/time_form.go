@@ -118,8 +118,8 @@ func (f *TimeForm) Parse(text []byte) (ms int64, ok bool) {
 		return 0, false
 	case has:
 		ms -= offset
-	case f.Zone != nil:
-		ms = inZone(ms, f.Zone)
+	default:
+		ms = f.InZone(ms)
 	}
 	return min(max(ms, firstMoment), lastMoment), true
 }
@@ -261,6 +261,14 @@ func daysSince1970(year, month, day int64) int64 {
 		month += 12
 	}
 	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
+}
+
+// InZone returns the moment at which a clock of the form's zone shows a time, given as if it were one in UTC.
+func (f *TimeForm) InZone(local int64) int64 {
+	if f.Zone == nil {
+		return local
+	}
+	return inZone(local, f.Zone)
 }
 
 // inZone returns the moment at which a clock of a zone shows a time, given as if it were one in UTC. Of two it is the earlier

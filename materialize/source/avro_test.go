@@ -167,7 +167,10 @@ func TestAvroNanoseconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Cell{{Time, []byte("2026-01-31T10:00:00.123456789Z"), 1769853600123}, {Time, []byte("1969-12-31T23:59:59.999999999Z"), -1}, {Number, []byte("5"), 0}}
+	want := []Cell{
+		{Type: Time, Text: []byte("2026-01-31T10:00:00.123456789Z"), Ms: 1769853600123}, {Type: Time, Text: []byte("1969-12-31T23:59:59.999999999Z"), Ms: -1},
+		{Type: Number, Text: []byte("5")},
+	}
 	if diff := cmp.Diff(want, cells); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -191,7 +194,7 @@ func TestAvroTimesOfDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	cells, err := table.Next()
-	if diff := cmp.Diff([]Cell{{Number, []byte("1500"), 0}, {Number, []byte("1500"), 0}}, cells); diff != "" || err != nil {
+	if diff := cmp.Diff([]Cell{{Type: Number, Text: []byte("1500")}, {Type: Number, Text: []byte("1500")}}, cells); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -39,12 +39,12 @@ func floatCell(bits int, of func(parquet.Value) float64) cellOf {
 	}
 }
 
-// timeCell makes cells from the times that a function returns.
-func timeCell(of func(parquet.Value) time.Time) cellOf {
+// timeCell makes cells from the times that a function returns, which may be local.
+func timeCell(local bool, of func(parquet.Value) time.Time) cellOf {
 	return func(text []byte, v parquet.Value) (Cell, []byte) {
 		start, t := len(text), of(v).UTC()
 		text = t.AppendFormat(text, time.RFC3339Nano)
-		return Cell{Type: Time, Text: text[start:len(text):len(text)], Ms: t.UnixMilli()}, text
+		return Cell{Type: Time, Text: text[start:len(text):len(text)], Ms: t.UnixMilli(), Local: local}, text
 	}
 }
 
@@ -63,7 +63,7 @@ func parquetCell(t parquet.Type) (cellOf, error) {
 	case parquet.Int64:
 		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendInt(dst, v.Int64(), 10) }), nil
 	case parquet.Int96: // timestamps of Hive and old versions of Spark
-		return timeCell(func(v parquet.Value) time.Time {
+		return timeCell(false, func(v parquet.Value) time.Time {
 			const epoch = 2440588 // 1970-01-01 as a Julian day number
 			n := v.Int96()
 			ns := int64(n[1])<<32 | int64(n[0])
@@ -88,13 +88,13 @@ func logicalCell(kind parquet.Kind, logical format.LogicalTypeValue) cellOf {
 		return func(text []byte, _ parquet.Value) (Cell, []byte) { return Cell{}, text }
 	case *format.TimestampType:
 		unit := l.Unit.Value.Duration()
-		return timeCell(func(v parquet.Value) time.Time {
+		return timeCell(!l.IsAdjustedToUTC, func(v parquet.Value) time.Time {
 			perSecond := int64(time.Second / unit)
 			n := v.Int64()
 			return time.Unix(n/perSecond, n%perSecond*int64(unit))
 		})
 	case *format.DateType:
-		return timeCell(func(v parquet.Value) time.Time { return time.Unix(int64(v.Int32())*24*60*60, 0) })
+		return timeCell(true, func(v parquet.Value) time.Time { return time.Unix(int64(v.Int32())*24*60*60, 0) })
 	case *format.DecimalType:
 		return decimalCell(kind, uint8(l.Scale))
 	case *format.UUIDType:

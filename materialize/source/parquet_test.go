@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -119,5 +120,56 @@ features: {}
 	got, err := eventsOf(t, write(t, "in.parquet", out.Bytes()), r.Streams[0])
 	if want := []string{"1: 1000000000000000 1000 1234567 12345678901234567890", "2: 16777217 2000  7"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("error %v, got %q, want %q", err, got, want)
+	}
+}
+
+// A timestamp without a time zone, and a date, are in that of the stream or the field, as the same texts of its topic are. Those with a
+// zone are moments.
+func TestLocalTimesOfParquet(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  s:
+    topic: t
+    timestamp: {path: at, unit: datetime, tz: Europe/Berlin}
+    id: id
+    fields: {there: {type: timestamp, unit: datetime, tz: America/New_York}, utc: {type: timestamp, unit: datetime}, day: {type: timestamp, layout: "02.01.2006", tz: Europe/Berlin}}
+features: {}
+`)
+	local := func(isLocal bool) parquet.Node { return parquet.TimestampAdjusted(parquet.Microsecond, !isLocal) }
+	day, err := time.Parse(time.DateOnly, "2026-06-30")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Clocks in Berlin are set forward on March 29, and back on October 25.
+	for _, text := range []string{"2026-01-31 00:30:00", "2026-03-29 02:30:00", "2026-07-01 12:00:00.123", "2026-10-25 02:30:00"} {
+		at, err := time.Parse(time.DateTime, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		us := at.UnixMicro()
+		for _, c := range []struct {
+			isLocal bool
+			csv     string
+		}{
+			{true, "at,id,there,utc,day\n" + text + ",a," + text + "," + text + ",30.06.2026\n"},
+			{false, "at,id,there,utc,day\n" + text + "Z,a," + text + "Z," + text + "Z,30.06.2026\n"},
+		} {
+			group := parquet.Group{"at": local(c.isLocal), "day": parquet.Date(), "id": parquet.String(), "there": local(c.isLocal), "utc": local(c.isLocal)}
+			var out bytes.Buffer
+			w := parquet.NewGenericWriter[any](&out, parquet.NewSchema("s", group))
+			_, err := w.WriteRows([]parquet.Row{{
+				parquet.Int64Value(us).Level(0, 0, 0), parquet.Int32Value(int32(day.Unix()/86400)).Level(0, 0, 1), parquet.ByteArrayValue([]byte("a")).Level(0, 0, 2),
+				parquet.Int64Value(us).Level(0, 0, 3), parquet.Int64Value(us).Level(0, 0, 4),
+			}})
+			if err := errors.Join(err, w.Close()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := eventsOf(t, write(t, "in.parquet", out.Bytes()), r.Streams[0])
+			want, wrong := eventsOf(t, write(t, "in.csv", []byte(c.csv)), r.Streams[0])
+			trim := func(all []string) string { _, event, _ := strings.Cut(strings.Join(all, ""), ": "); return event }
+			if err := errors.Join(err, wrong); err != nil || len(got) != 1 || trim(got) != trim(want) {
+				t.Errorf("%s, local %v: error %v, got %q, want %q as of a CSV", text, c.isLocal, err, got, want)
+			}
+		}
 	}
 }

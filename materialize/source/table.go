@@ -29,6 +29,8 @@ type Cell struct {
 	Type CellType
 	Text []byte // of a Time in RFC 3339
 	Ms   int64  // of a Time: milliseconds since 1970
+	// Local means that nothing says in which zone a clock shows the Time, which is as if it were one in UTC.
+	Local bool
 }
 
 // Table is a file of rows, each with the same columns.

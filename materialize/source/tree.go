@@ -176,8 +176,12 @@ func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
 	case isMoment:
 		switch {
 		case c.Type == Time:
+			ms := c.Ms
+			if c.Local {
+				ms = n.form.InZone(ms)
+			}
 			var quoted bool
-			buffer, quoted = n.form.Append(buffer, c.Ms)
+			buffer, quoted = n.form.Append(buffer, ms)
 			if number.Text, text.Text = buffer[start:], buffer[start:]; quoted {
 				return text, buffer, nil
 			}
