@@ -1,9 +1,11 @@
 package materialize
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -164,6 +166,8 @@ func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 		return parquet.NullValue(), nil
 	case l.typ == value.String && v.Type != value.String:
 		return parquet.ByteArrayValue(v.AppendText(nil)), nil
+	case l.typ == value.String && !utf8.Valid(v.Str): // as a column that is passed on may have
+		return parquet.Value{}, errors.New("the text is not valid UTF-8, as a string in Parquet must be; convert the file, or write a .csv")
 	case l.typ == value.String:
 		return parquet.ByteArrayValue(v.Str), nil
 	case l.typ == value.Float:

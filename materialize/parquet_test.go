@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -313,6 +314,21 @@ features:
 		if err != nil || got != want {
 			t.Errorf("columns %q: error %v, got\n%s\nwant\n%s", names, err, got, want)
 		}
+	}
+}
+
+// A text of the spine that is not UTF-8 is passed on in a CSV, and refused in Parquet.
+func TestTextsThatAreNotUTF8(t *testing.T) {
+	m := shopMaking(t)
+	m.names, m.spine = []string{"logins"}, "at,user,note\n1700000003000,u,caf\xc3\xa9\n1700000004000,u,caf\xe9\n"
+	got, _, err := m.run(t)
+	if want := "at,user,note,logins\n1700000003000,u,caf\xc3\xa9,2\n1700000004000,u,caf\xe9,2\n"; err != nil || got != want {
+		t.Errorf("error %v, got %q, want %q", err, got, want)
+	}
+	m.parquet = &bytes.Buffer{}
+	_, _, err = m.run(t)
+	if want := "spine.csv:3: column note: the text is not valid UTF-8, as a string in Parquet must be; convert the file, or write a .csv"; fmt.Sprint(err) != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
