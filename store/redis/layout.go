@@ -55,12 +55,12 @@ func (s *Store) Adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		shards, _ := strconv.Atoi(found[keyspace.ShardsField])
 		if len(found) == 0 {
-			if shards, err = s.search(ctx); err != nil {
+			if found, err = s.search(ctx); err != nil {
 				return err
 			}
 		}
+		shards := shardsIn(found)
 		if shards <= 0 || shards == len(s.tags) {
 			return s.take(found)
 		}
@@ -87,8 +87,8 @@ func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 // the layout. A master that does not answer is not waited for.
 func (s *Store) followShards(ctx context.Context, layout map[string]string) error {
 	for {
-		shards, err := strconv.Atoi(layout[keyspace.ShardsField])
-		if err != nil || shards <= 0 {
+		shards := shardsIn(layout)
+		if shards <= 0 {
 			return nil
 		}
 		old := s
@@ -107,14 +107,25 @@ func (s *Store) followShards(ctx context.Context, layout map[string]string) erro
 	}
 }
 
-// successors returns how many shards took over from those of the store, as far as their masters answer; 0 if none did.
-func (s *Store) successors(ctx context.Context) (most int, err error) {
+// successors returns the greatest number of shards that those of the store have recorded, as far as their masters answer: their own
+// number, or that of the shards that took over from them; 0 if none has begun.
+func (s *Store) successors(ctx context.Context) (int, error) {
 	recorded, _, err := s.recorded(ctx)
+	return mostShards(recorded), err
+}
+
+// mostShards returns the greatest number of shards that is recorded: the shards that say less have gone back in time.
+func mostShards(recorded []map[string]string) (most int) {
 	for _, fields := range recorded {
-		number, _ := strconv.Atoi(fields[keyspace.ShardsField])
-		most = max(most, number)
+		most = max(most, shardsIn(fields))
 	}
-	return most, err
+	return most
+}
+
+// shardsIn returns the number of shards in a layout, or in a record of it; 0 if it has none.
+func shardsIn(layout map[string]string) int {
+	shards, _ := strconv.Atoi(layout[keyspace.ShardsField])
+	return shards
 }
 
 // storedLayout reads the fields of the layout as they are in Redis.
@@ -126,9 +137,9 @@ func (s *Store) storedLayout(ctx context.Context) (map[string]string, error) {
 	return command.Val(), nil
 }
 
-// readRecorded reads what the shards have recorded of the layout (keyspace.RecordedFields) and, if others took over from
-// them, the number of those. It returns nothing if no shard has begun. Shards whose master does not answer are needed
-// only if no other shard has begun. It returns a layoutError if shards have recorded different secrets.
+// readRecorded reads what the shards have recorded of the layout; if others took over from them, it has the number of
+// those. It returns nothing if no shard has begun. Shards whose master does not answer are needed only if no other shard
+// has begun. It returns a layoutError if shards have recorded different secrets.
 func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 	recorded, missing, err := s.recorded(ctx)
 	if err != nil {
@@ -143,6 +154,9 @@ func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 	}
 	if len(found) == 0 {
 		return found, missing
+	}
+	if most := mostShards(recorded); most > 0 {
+		found[keyspace.ShardsField] = strconv.Itoa(most)
 	}
 	return found, nil
 }
@@ -254,7 +268,7 @@ func (s *Store) records(ctx context.Context) (fields []any, err error) {
 	}
 	layout := s.layout()
 	layout[keyspace.SecretField] = known.Text()
-	for _, name := range keyspace.RecordedFields {
+	for _, name := range keyspace.LayoutFields {
 		fields = append(fields, name, layout[name])
 	}
 	return fields, nil

@@ -280,7 +280,7 @@ func TestSwitchIsLostBeforeOldShardsSayWhatTookOver(t *testing.T) {
 		old := r.store.tags
 		r.to(8)
 		for _, tag := range old {
-			r.store.redis.HDel(r.Context(), keyspace.ProgressKey(tag), keyspace.ShardsField)
+			r.store.redis.HSet(r.Context(), keyspace.ProgressKey(tag), keyspace.ShardsField, 2)
 		}
 		offset, want := r.offset, maps.Clone(r.want)
 		r.write(5)

@@ -20,13 +20,12 @@ import (
 // The record of a shard is a HASH, see package progress. Its positions move with the writes of batches, in apply.lua; what package
 // protocol decides is written by change.lua. It also has fields of Redis' own protocols:
 //
-//	secret, hash_entities, format
-//	          those of the layout when the shard began: its state cannot be read without them, and the layout may be at another
-//	          server, which may lose it
+//	secret, hash_entities, format, shards
+//	          those of the layout when the shard began: its state cannot be found and read without them, and the layout may be at
+//	          another server, which may lose it. If other shards took over from this one, shards is their number
 //	emptying  the shard is being emptied, by this walk over the keys; see empty.lua
 //	copying   the shard is being copied by the process with that token: the keys that change are noted, see package reshard
 //	frozen    the shard has been copied, or is not copied yet: nothing may change it
-//	shards    the number of shards that took over from this one
 
 //go:embed server.lua
 var serverLua string

@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/weir-stream/weir/store/redis/keyspace"
@@ -46,5 +48,68 @@ func TestNumberOfShardsIsNotSearchedInPart(t *testing.T) {
 	s.masters.question, s.masters.write = h.masters.question, h.masters.write
 	if err := s.Adopt(t.Context()); err == nil && s.Shards() != len(h.tags) {
 		t.Errorf("found %d shards, want %d or an error", s.Shards(), len(h.tags))
+	}
+}
+
+// The first shards of several numbers have the same tag: that of 128 also is that of 127. Whatever the settings have, the number
+// with which the namespace began is found, and after a resharding the number of those that took over.
+func TestNumberOfShardsThatShareATag(t *testing.T) {
+	t.Parallel()
+	s := created(t, New(miniredis(t), "payments", 128))
+	if s.tags[0] != keyspace.ShardTag(s.namespace, 0, 127) {
+		t.Fatal("127 and 128 shards share no tag, so nothing was tested")
+	}
+	start(t, s, transactions)
+	r := &resharded{T: t, store: s, random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+	for _, shards := range []int{128, 256} {
+		if shards > 128 {
+			r.to(shards)
+		}
+		r.write(2)
+		loseLayout(t, r.store)
+		for _, setting := range []int{3, 127, 129, 255} {
+			r.now(setting)
+			if err := r.store.Adopt(t.Context()); err != nil || r.store.Shards() != shards {
+				t.Errorf("with the setting %d: found %d shards, error %v; want %d", setting, r.store.Shards(), err, shards)
+			}
+		}
+		r.now(shards)
+		created(t, r.store)
+		r.check()
+	}
+}
+
+// The number of shards is found by the first or the last shard, if the master of the other one was lost with the layout.
+func TestNumberOfShardsIsSearchedAtBothEnds(t *testing.T) {
+	t.Parallel()
+	onEach(t, 5, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		loseLayout(t, s)
+		for _, lost := range []int{0, 4} {
+			key := keyspace.ProgressKey(s.tags[lost])
+			record := s.redis.HGetAll(t.Context(), key).Val()
+			s.redis.Del(t.Context(), key)
+			other := New(s.redis, s.namespace, 3)
+			if err := other.Adopt(t.Context()); err != nil || other.Shards() != 5 {
+				t.Errorf("without shard %d: found %d shards, error %v; want 5", lost, other.Shards(), err)
+			}
+			s.redis.HSet(t.Context(), key, record)
+		}
+	})
+}
+
+// A namespace of another version of Weir, whose shards do not say how many they are, is not taken for a new one.
+func TestShardsOfAnotherFormatAreFound(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, miniredis(t), 5)
+	start(t, s, transactions)
+	loseLayout(t, s)
+	for _, tag := range s.tags {
+		s.redis.HSet(t.Context(), keyspace.ProgressKey(tag), keyspace.FormatField, 13)
+		s.redis.HDel(t.Context(), keyspace.ProgressKey(tag), keyspace.ShardsField)
+	}
+	err := New(s.redis, s.namespace, 3).Adopt(t.Context())
+	if misfit, ok := errors.AsType[*layoutError](err); !ok || misfit.What != keyspace.FormatField || misfit.Found != "13" {
+		t.Errorf("got error %v, want that it was written in layout 13", err)
 	}
 }

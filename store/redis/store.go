@@ -34,7 +34,7 @@ import (
 )
 
 // format is the version of the layout of keys and values.
-const format = 13
+const format = 14
 
 //go:embed candidate.lua
 var candidateLua string
@@ -135,29 +135,29 @@ func (s *Store) spread(shards int) {
 	s.Protocol = protocol.New(records{s}, s.shardOf, s.slack, time.Now)
 }
 
-// search finds the least number of shards that the namespace has begun with; 0 if it has begun with none. It asks one
-// shard of each possible number, far from the slot of the layout, because the master there may have lost the layout. A
-// master that does not answer may have what is searched.
-func (s *Store) search(ctx context.Context) (int, error) {
-	far := func(shards int) int { return 0 }
-	if keyspace.SlotOf(keyspace.LayoutKey(s.namespace)) < keyspace.Slots/2 {
-		far = func(shards int) int { return shards - 1 }
+// search returns what a shard has recorded of the layout, whatever the number of shards; nothing if none has begun. It asks
+// the first and the last shard of each possible number: the master of one may have been lost with the layout. Several numbers may
+// have the same first tag, so what counts is the number that is recorded: the least, because the shards of a greater one may
+// not have taken over yet. A master that does not answer may have what is searched.
+func (s *Store) search(ctx context.Context) (found map[string]string, err error) {
+	ends := &Store{namespace: s.namespace, masters: s.masters}
+	for shards := 1; shards <= keyspace.Slots; shards++ {
+		ends.tags = append(ends.tags, keyspace.ShardTag(s.namespace, 0, shards))
 	}
-	const atOnce = 1024
-	for first := 1; first <= keyspace.Slots; first += atOnce {
-		some := &Store{namespace: s.namespace, masters: s.masters}
-		for shards := first; shards < first+atOnce; shards++ {
-			some.tags = append(some.tags, keyspace.ShardTag(s.namespace, far(shards), shards))
-		}
-		recorded, missing, err := some.recorded(ctx)
-		if err = cmp.Or(err, missing); err != nil {
-			return 0, err
-		}
-		if i := slices.IndexFunc(recorded, func(fields map[string]string) bool { return len(fields) > 0 }); i >= 0 {
-			return first + i, nil
+	ends.tags = slices.Compact(ends.tags) // 181 of them
+	for shards := 2; shards <= keyspace.Slots; shards++ {
+		ends.tags = append(ends.tags, keyspace.ShardTag(s.namespace, shards-1, shards))
+	}
+	recorded, missing, err := ends.recorded(ctx)
+	if err = cmp.Or(err, missing); err != nil {
+		return nil, err
+	}
+	for _, fields := range recorded {
+		if len(fields) > 0 && (found == nil || shardsIn(fields) < shardsIn(found)) {
+			found = fields
 		}
 	}
-	return 0, nil
+	return found, nil
 }
 
 // appendEntityKey appends the key of an entity's state in a group.

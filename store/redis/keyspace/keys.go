@@ -39,7 +39,7 @@ const AnewField = "anew"
 
 // Fields of the layout.
 const (
-	// ShardsField is the number of shards. The progress of old shards has it, too: the number of those that took over.
+	// ShardsField is the number of shards. In the progress of old shards it is the number of those that took over.
 	ShardsField = "shards"
 	// SecretField holds the namespace's state.Secret.
 	SecretField = "secret"
@@ -56,13 +56,10 @@ const (
 	SwitchedField = "switched"
 )
 
-// LayoutFields are the fields that each layout has, in the order in which they are written.
+// LayoutFields are the fields that each layout has, in the order in which they are written. Each shard has them in its
+// progress, too, since it began. The master of the layout may lose it in a failover, or in a restart without a file, while
+// other masters keep their shards, whose state cannot be found and read without them.
 var LayoutFields = []string{SecretField, HashingField, FormatField, ShardsField}
-
-// RecordedFields are the fields of the layout that each shard has in its progress, too, since it began. The master of the
-// layout may lose it in a failover, or in a restart without a file, while other masters keep their shards, whose state
-// cannot be read without them.
-var RecordedFields = []string{SecretField, HashingField, FormatField}
 
 // Pattern returns the pattern by which SCAN finds the keys of a namespace's shards.
 func Pattern(namespace string) string {

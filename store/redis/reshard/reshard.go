@@ -159,7 +159,7 @@ func (r *Resharder) Spread(ctx context.Context, to int) error {
 // redisstore.
 func (r *Resharder) restart(ctx context.Context, shards int) error {
 	for shard, tag := range tags(r.Namespace, shards) {
-		if err := r.Redis.Eval(ctx, restartLua, []string{keyspace.ProgressKey(tag)}).Err(); err != nil {
+		if err := r.Redis.Eval(ctx, restartLua, []string{keyspace.ProgressKey(tag)}, shards).Err(); err != nil {
 			return fmt.Errorf("have shard %d begin anew: %w", shard, err)
 		}
 	}

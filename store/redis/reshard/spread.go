@@ -79,7 +79,7 @@ func (c *copying) mend(ctx context.Context) error {
 		return err
 	}
 	for shard, tag := range c.to {
-		lacks, err := c.Redis.Eval(ctx, reserveLua, []string{keyspace.ProgressKey(tag)}, c.token).Bool()
+		lacks, err := c.Redis.Eval(ctx, reserveLua, []string{keyspace.ProgressKey(tag)}, c.token, len(c.to)).Bool()
 		if err != nil {
 			return fmt.Errorf("read whether shard %d is complete: %w", shard, err)
 		}
@@ -220,6 +220,7 @@ func (c *copying) readProgress(ctx context.Context) error {
 				c.progress[shard] = append(c.progress[shard], name, value)
 			}
 		}
+		c.progress[shard] = append(c.progress[shard], keyspace.ShardsField, len(c.to))
 	}
 	return nil
 }
