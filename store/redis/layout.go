@@ -50,31 +50,27 @@ func (e *layoutError) Unwrap() error { return store.ErrLayout }
 // number. Then it checks the rest of the layout. It must be the first call of the store, and no other call may run
 // meanwhile.
 func (s *Store) Adopt(ctx context.Context) error {
-	for {
-		found, err := s.readLayout(ctx)
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			if found, err = s.search(ctx); err != nil {
-				return err
-			}
-		}
-		shards := shardsIn(found)
-		if shards <= 0 || shards == len(s.tags) {
-			return s.take(found)
-		}
-		s.spread(shards) // and read again: without a layout, these shards may have been resharded as well
+	found, err := s.readLayout(ctx)
+	if err != nil {
+		return err
 	}
+	if shards := shardsIn(found); shards > 0 && shards != len(s.tags) {
+		s.spread(shards)
+	}
+	return s.take(found)
 }
 
 // readLayout reads the fields of the layout; none if the namespace does not exist yet. If the layout was lost, it has
-// what the shards have recorded of it; if it is from before a resharding, it has the present number of shards.
+// what the shards have recorded of it, also if they are not as many as the store's; if it is from before a resharding, it
+// has the present number of shards. A store that knows the secret has known their number.
 func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 	s.layoutRead.Store(time.Now().UnixMilli())
 	found, err := s.storedLayout(ctx)
 	if err == nil && len(found) == 0 {
-		return s.readRecorded(ctx)
+		found, err = s.readRecorded(ctx)
+	}
+	if err == nil && len(found) == 0 && s.secret.Load() == nil {
+		found, err = s.searchOnce(ctx)
 	}
 	if err == nil {
 		err = s.followShards(ctx, found)
@@ -231,6 +227,7 @@ func (s *Store) take(found map[string]string) error {
 // Create makes the namespace if it does not exist, checks its layout and loads the scripts. If the master of the layout
 // does not answer and others do, the layout found earlier is used.
 func (s *Store) Create(ctx context.Context) error {
+	s.searched.Store(false) // other processes may have begun the namespace since
 	err := s.CheckLayout(ctx)
 	if errors.Is(err, state.ErrUnavailable) && s.secret.Load() != nil && s.down(ctx) == nil {
 		return s.loadScripts(ctx)

@@ -2,9 +2,13 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -111,5 +115,62 @@ func TestShardsOfAnotherFormatAreFound(t *testing.T) {
 	err := New(s.redis, s.namespace, 3).Adopt(t.Context())
 	if misfit, ok := errors.AsType[*layoutError](err); !ok || misfit.What != keyspace.FormatField || misfit.Found != "13" {
 		t.Errorf("got error %v, want that it was written in layout 13", err)
+	}
+}
+
+// A process that could not ask for the layout as it started, and whose settings have another number of shards, finds the
+// namespace when the layout's master is back without it: it takes it for no new one, writes no other layout, and does not
+// answer that there is no state.
+func TestNumberOfShardsIsSearchedWithoutAdopting(t *testing.T) {
+	t.Parallel()
+	onEach(t, 5, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		before := layout(t, s)
+		loseLayout(t, s)
+		api := NewNamespace(New(s.redis, s.namespace, 3))
+		if secret, err := api.Secret(t.Context()); err != nil || secret != knownSecret || api.Shards() != 5 {
+			t.Errorf("an API finds %d shards, the namespace's secret: %v, error %v; want 5", api.Shards(), secret == knownSecret, err)
+		}
+		processor := NewNamespace(New(s.redis, s.namespace, 3))
+		if err := processor.Create(t.Context()); err != nil || processor.Shards() != 5 {
+			t.Errorf("a processor finds %d shards, error %v; want 5", processor.Shards(), err)
+		}
+		if after := layout(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("the layout is %v, want %v as before", after, before)
+		}
+	})
+}
+
+// A new namespace is searched once, however many questions are asked about it, and once more by a processor, before it draws a
+// secret: others may have begun it.
+func TestNewNamespaceIsSearchedOnce(t *testing.T) {
+	t.Parallel()
+	client := miniredis(t)
+	var asked atomic.Int64 // commands, or pipelines of them
+	client.AddHook(askedHook{&asked})
+	waiting := New(client, "new", 3)
+	if found, err := waiting.search(t.Context()); found != nil || err != nil {
+		t.Fatalf("a new namespace has %v, error %v", found, err)
+	}
+	once := asked.Swap(0)
+	const questions = 8
+	var asking sync.WaitGroup
+	for range questions {
+		asking.Go(func() {
+			if secret, err := waiting.Secret(t.Context()); err != nil || secret != (state.Secret{}) {
+				t.Errorf("a new namespace has a secret, error %v", err)
+			}
+		})
+	}
+	asking.Wait()
+	if most := 2*once + questions*2; asked.Load() > most { // and what connections are opened with
+		t.Errorf("%d questions send %d commands, want at most %d: each for the layout and its shards, and one search", questions, asked.Load(), most)
+	}
+	s := created(t, New(client, "new", 5))
+	start(t, s, transactions)
+	loseLayout(t, s)
+	n := NewNamespace(waiting)
+	if err := n.Create(t.Context()); err != nil || n.Shards() != 5 {
+		t.Errorf("a process that had found none finds %d shards, error %v; want 5", n.Shards(), err)
 	}
 }

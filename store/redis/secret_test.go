@@ -119,7 +119,8 @@ func (o *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 func TestFirstSecretWins(t *testing.T) {
 	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		first, second := New(s.redis, s.namespace+"-raced", 1), New(s.redis, s.namespace+"-raced", 1)
+		patient := Deadlines(time.Minute, time.Minute) // the second waits for the first
+		first, second := New(s.redis, s.namespace+"-raced", 1, patient), New(s.redis, s.namespace+"-raced", 1, patient)
 		s.redis.AddHook(&overtaking{name: "eval", happen: func() {
 			if err := first.Create(t.Context()); err != nil {
 				t.Error(err)

@@ -62,6 +62,8 @@ type Store struct {
 	replicas    *replicas                    // nil if everything is read from masters
 	secret      atomic.Pointer[state.Secret] // nil until a layout was found
 	layoutRead  atomic.Int64                 // when the layout was last read, in milliseconds since 1970
+	searching   sync.Mutex                   // see searchOnce
+	searched    atomic.Bool                  // no shard had begun
 	other       atomic.Pointer[layoutError]  // the namespace has another layout than this store
 	resharded   atomic.Bool                  // the keys of the shards before a resharding are not yet deleted
 	resharding  atomic.Int64                 // the number of shards that the namespace is being spread over; 0 if it is not
@@ -157,7 +159,20 @@ func (s *Store) search(ctx context.Context) (found map[string]string, err error)
 			found = fields
 		}
 	}
-	return found, nil
+	return found, s.followShards(ctx, found)
+}
+
+// searchOnce is search until no shard has begun. What other processes begin then has a layout, which is read each second. Many
+// questions may be asked about a namespace that does not exist yet: one of them searches, and the others wait for it.
+func (s *Store) searchOnce(ctx context.Context) (found map[string]string, err error) {
+	s.searching.Lock()
+	defer s.searching.Unlock()
+	if s.searched.Load() {
+		return nil, nil
+	}
+	found, err = s.search(ctx)
+	s.searched.Store(err == nil && found == nil)
+	return found, err
 }
 
 // appendEntityKey appends the key of an entity's state in a group.
