@@ -41,7 +41,7 @@ func (t *Topic) read(ctx context.Context, visit func(at RecordID, rec *record.Re
 func (t *Topic) readNewest(ctx context.Context, offsets int64, visit func(at RecordID, rec *record.Record) error) error {
 	scanner := scan.New(scan.Config{Transport: t.Client.Transport, Bootstrap: t.Client.Addr, Patience: t.Patience})
 	defer scanner.Close()
-	ids, logs, err := scanner.Topic(ctx, t.Name, 1)
+	ids, logs, err := scanner.Topic(ctx, t.Name)
 	if err != nil {
 		return fmt.Errorf("topic %s: %w", t.Name, err)
 	}

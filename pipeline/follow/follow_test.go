@@ -189,11 +189,11 @@ func TestTopic(t *testing.T) {
 	f.becomes(other, "k2", "seven")
 }
 
-// A topic that was made again is read again; until then the rows before answer.
+// A topic that was made again, with fewer partitions, is read again; until then the rows before answer.
 func TestTopicMadeAgain(t *testing.T) {
-	f := newFixture(t, map[string]int{"t": 1})
+	f := newFixture(t, map[string]int{"t": 2})
 	f.write("t", 0, "a", `{"id":"a","v":1}`)
-	f.write("t", 0, "b", `{"id":"b","v":1}`)
+	f.write("t", 1, "b", `{"id":"b","v":1}`)
 	table := f.take(rowsOfT)
 	f.becomes(table, "a", "1")
 	remove, removed := kmsg.NewPtrDeleteTopicsRequest(), kmsg.NewDeleteTopicsRequestTopic()

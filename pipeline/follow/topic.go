@@ -119,9 +119,12 @@ func (t *topic) round(ctx context.Context) error {
 
 // ends finds what there is to read.
 func (t *topic) ends(ctx context.Context) (ranges []*scan.Range, err error) {
-	ids, logs, err := t.scanner.Topic(ctx, t.Table.Rows.Topic, len(t.partitions))
+	ids, logs, err := t.scanner.Topic(ctx, t.Table.Rows.Topic)
 	if err != nil {
 		return nil, err
+	}
+	if len(ids) < len(t.partitions) {
+		return nil, fmt.Errorf("%s has %d partitions, and had %d: %w", t.Table.Rows.Topic, len(ids), len(t.partitions), errOther)
 	}
 	for i, id := range ids {
 		log := &logs[i]

@@ -37,6 +37,9 @@ type Range struct {
 	LeaderEpoch int32
 	Next, To    int64 // next offset to read, and the end
 
+	// epochs is 1 more than the leader epoch of the record before Next, or a later one of the log; 0 if unknown. With it, reading goes
+	// on only in the same log, not in one that was truncated before Next and has grown again.
+	epochs  int32
 	corrupt int  // consecutive failures to decode a batch
 	deleted bool // retention has removed the records before Next meanwhile
 }
@@ -81,9 +84,9 @@ func (s *Scanner) Patiently(ctx context.Context, try func() error) error {
 	}
 }
 
-// Topic looks up the logs of all partitions of a topic, of which there are at least some number.
-func (s *Scanner) Topic(ctx context.Context, name string, least int) (ids []state.Partition, logs []fetch.Log, err error) {
-	for n := max(1, least); len(ids) < n; n = max(n, logs[0].Partitions) {
+// Topic looks up the logs of all partitions of a topic.
+func (s *Scanner) Topic(ctx context.Context, name string) (ids []state.Partition, logs []fetch.Log, err error) {
+	for n := 1; len(ids) < n; n = max(n, logs[0].Partitions) {
 		ids = ids[:0]
 		for id := range n {
 			ids = append(ids, state.Partition{Topic: name, ID: int32(id)})
@@ -106,7 +109,7 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 	for _, r := range ranges {
 		if r.Next < r.To {
 			left[r.Partition] = r
-			s.Resume(r.Topic, r.ID, fetch.Known{Offset: r.Next, Epoch: -1, LeaderEpoch: r.LeaderEpoch, Log: r.Log})
+			s.Resume(r.Topic, r.ID, fetch.Known{Offset: r.Next, Epoch: r.epochs - 1, LeaderEpoch: r.LeaderEpoch, Log: r.Log})
 		}
 	}
 	done := func(r *Range) {
@@ -195,6 +198,7 @@ func (s *Scanner) skip(r *Range, e *fetch.OffsetOutOfRangeError) bool {
 // take handles the fetched data of a range.
 func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Range, sink Sink) error {
 	s.decoder.Reset(fetched)
+	r.epochs = max(r.epochs, fetched.LastEpoch+1)
 	log := r.Log.Tag()
 	var rec fetch.Record
 	for {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
@@ -139,5 +141,57 @@ func TestUnavailableLog(t *testing.T) {
 	err := s.Read(t.Context(), []*Range{r}, new(heard))
 	if err == nil || !strings.HasPrefix(err.Error(), "pay/0 cannot be read: ") || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Reading that goes on later says of which epoch the last record was: a log that was truncated before it, and has grown again, is not
+// the same.
+func TestReadingGoesOnInTheSameLog(t *testing.T) {
+	cluster := kafkatest.Embedded(t, map[string]int{"pay": 1})
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.DefaultProduceTopic("pay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var mu sync.Mutex
+	var known []string
+	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		for _, topic := range request.(*kmsg.FetchRequest).Topics {
+			for _, p := range topic.Partitions {
+				mu.Lock()
+				known = append(known, fmt.Sprintf("%d after epoch %d", p.FetchOffset, p.LastFetchedEpoch))
+				mu.Unlock()
+			}
+		}
+		return nil, nil, false
+	})
+	transport := new(kafka.Transport)
+	defer transport.CloseIdleConnections()
+	s := New(Config{Transport: transport, Bootstrap: kafka.TCP(cluster.ListenAddrs()...), Patience: time.Minute})
+	defer s.Close()
+	r := &Range{Partition: state.Partition{Topic: "pay"}}
+	for n := range 2 {
+		if err := client.ProduceSync(t.Context(), kgo.StringRecord("x")).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		logs, err := s.Logs(t.Context(), []state.Partition{r.Partition})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Log, r.LeaderEpoch, r.To = logs[0].ID, logs[0].LeaderEpoch, int64(n+1)
+		if err := s.Read(t.Context(), []*Range{r}, new(heard)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if first, second := "0 after epoch -1", "1 after epoch 0"; !slices.Contains(known, first) || !slices.Contains(known, second) {
+		t.Errorf("it asked for %q, want also %q and %q", known, first, second)
+	}
+	for _, k := range known {
+		if k == "1 after epoch -1" {
+			t.Errorf("it asked for %q", k)
+		}
 	}
 }
