@@ -30,6 +30,7 @@ type Contents struct {
 	table   *features.Table
 	decoder *record.Decoder
 	history bool
+	ofFile  bool  // removals may come before the rows that they remove
 	deletes int   // the field that says that its row is deleted, see deleted; -1 for none
 	order   int64 // of the last record taken
 
@@ -249,8 +250,8 @@ func (c *Contents) put(next *version) {
 		c.add(next)
 		c.written[next.by] = next
 		c.count++
-	case !next.by.keyed:
-		// Rows that it removes may come after it, as in a file: the newest counts.
+	case !next.by.keyed && (c.history || c.ofFile):
+		// Rows that it removes may come after it: the newest counts.
 		c.add(next)
 		c.written[next.by] = next
 	case c.history && last != nil:

@@ -37,7 +37,7 @@ func ReadFile(ctx context.Context, t *features.Table, name string, history bool)
 		return nil, err
 	}
 	c := NewDecoded(t, events.NewDecoder([]*record.Stream{rows}))
-	c.history, c.deletes = history, removed
+	c.history, c.ofFile, c.deletes = history, true, removed
 	for n := 0; ; n++ {
 		var e source.Event
 		switch err := events.Next(&e); {
