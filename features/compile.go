@@ -358,15 +358,28 @@ func seriesIdentity(s *state.Series, stream *record.Stream, tile string) string 
 		fmt.Fprintf(&b, "condition %q\n", s.Condition)
 	}
 	if s.Measure == state.RememberID {
-		for _, in := range stream.Sources() { // an ID at another path is not the same, though it has the same text
-			fmt.Fprintf(&b, "id %q\n", in.ID)
-		}
+		b.WriteString(idPaths(stream))
 	}
 	if s.Per != "" {
 		per := stream.Fields[stream.FieldIndex(s.Per)]
 		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\n", s.Per, per.Type, per.Scale, s.Keys)
 	}
 	return b.String() + derivation(strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), stream)
+}
+
+// idPaths names where events have their IDs: an ID at another path is not the same, though it may have the same text. Like the
+// identity, it depends on the topics only if they differ in that.
+func idPaths(stream *record.Stream) string {
+	var of, in []string
+	for _, source := range stream.Sources() {
+		of = append(of, fmt.Sprintf("id %q\n", source.ID))
+		in = append(in, fmt.Sprintf("id %q in %s\n", source.ID, source.Topic))
+	}
+	if of = slices.Compact(of); len(of) == 1 {
+		return of[0]
+	}
+	slices.Sort(in)
+	return strings.Join(in, "")
 }
 
 // derivation lists the expressions of the derived fields that a text of names and expressions

@@ -145,3 +145,34 @@ func TestIDsOfAnotherPath(t *testing.T) {
 		t.Error("nothing is filled after the ID's path has changed")
 	}
 }
+
+// With several topics, what counts is where each has its ID, not their order.
+func TestIDsOfSeveralTopics(t *testing.T) {
+	ids := func(topics string) (list []string) {
+		for _, s := range defined.Registry(t, strings.Replace(rememberingDefinitions, "topic: events", "topics: "+topics, 1)).Series {
+			if s.Measure == state.RememberID {
+				list = append(list, s.ID)
+			}
+		}
+		return list
+	}
+	one := ids("[events]")
+	for topics, same := range map[string]bool{
+		"[other]":                              true, // a stream may be read from elsewhere
+		"[events, other]":                      true,
+		"{events: {}, other: {id: order_id}}":  false,
+		"{events: {id: order_id}, other: {}}":  false,
+		"{other: {id: order_id}, events: {}}":  false,
+		"{events: {id: order_id}, second: {}}": false,
+	} {
+		if got := slices.Equal(ids(topics), one); got != same {
+			t.Errorf("%s: the IDs are those of one topic: %v, want %v", topics, got, same)
+		}
+	}
+	if a, b := ids("{events: {}, other: {id: order_id}}"), ids("{other: {id: order_id}, events: {}}"); !slices.Equal(a, b) {
+		t.Error("in another order, topics have other IDs")
+	}
+	if a, b := ids("{events: {}, other: {id: order_id}}"), ids("{events: {id: order_id}, other: {}}"); slices.Equal(a, b) {
+		t.Error("topics whose IDs were swapped have the same IDs")
+	}
+}
