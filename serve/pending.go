@@ -61,7 +61,7 @@ func (q *asked) readPending(v *fastjson.Value) error {
 		}
 		if changes := len(p.batch.Mutations); changes > maxChanges {
 			return pendingEvent(i).locate(reply.Errorf(reply.TooManyValues,
-				"the pending events up to this one make %d changes of state, more than the %d that those of one question may; ask about fewer elements at a time",
+				"the pending events up to this one make %d changes of state, more than the %d that those of one question may; ask about fewer events, or elements of them, at a time",
 				changes, maxChanges))
 		}
 		p.outcomes = append(p.outcomes, outcome{

@@ -371,7 +371,7 @@ features:
 	for events, want := range map[int]string{
 		8: `"orders":{"value":8,`,
 		9: `{"error":{"code":"too_many_values","message":"the pending events up to this one make 18009 changes of state, more than the 16384 that those of one question may; ` +
-			`ask about fewer elements at a time","event":8}}`,
+			`ask about fewer events, or elements of them, at a time","event":8}}`,
 	} {
 		got := do(t, h, "POST", queryPath, `{"features": ["orders"], "entities": [{"user": "u1"}], "pending": [`+strings.Repeat(many+",", events-1)+many+`]}`)
 		if !strings.Contains(got.Body.String(), want) {
