@@ -74,8 +74,11 @@ func (w *writer) partitions(ctx context.Context, events []*Event) (counts map[st
 		return counts, unknown
 	}
 	for _, t := range found.Topics {
-		if t.Error != nil {
+		switch {
+		case t.Error != nil:
 			unknown[t.Name] = fmt.Errorf("topic %q: %w", t.Name, t.Error)
+		case len(t.Partitions) == 0:
+			unknown[t.Name] = fmt.Errorf("topic %q: the brokers name no partitions of it", t.Name)
 		}
 		counts[t.Name] = len(t.Partitions)
 	}
