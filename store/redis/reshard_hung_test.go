@@ -29,6 +29,27 @@ func TestCommandThatHungChangesNothing(t *testing.T) {
 			hangs:  func(ctx context.Context, hung *reshard.Resharder) error { return hung.Spread(ctx, 4) },
 			others: func(r *resharded) { r.to(4) },
 		},
+		"spreading, and the shards are replaced themselves": {
+			before: func(*resharded) {}, // the first ever
+			hangs:  func(ctx context.Context, hung *reshard.Resharder) error { return hung.Spread(ctx, 4) },
+			others: func(r *resharded) {
+				r.to(4)
+				r.toNext(8)
+				r.deleteOld()
+			},
+		},
+		"spreading, and a shard begins anew": {
+			before: func(*resharded) {}, // the first ever
+			hangs:  func(ctx context.Context, hung *reshard.Resharder) error { return hung.Spread(ctx, 4) },
+			others: func(r *resharded) {
+				r.to(4)
+				r.deleteOld()
+				r.loseCopies()
+				r.to(4)
+				start(r, r.store, transactions)
+			},
+			anew: true,
+		},
 		"cancelling": {
 			before: (*resharded).killed,
 			hangs:  func(ctx context.Context, hung *reshard.Resharder) error { return hung.Cancel(ctx) },
@@ -191,8 +212,9 @@ func (r *resharded) toNext(shards int) {
 func (r *resharded) loseCopies() {
 	r.Helper()
 	progress := keyspace.ProgressKey(r.store.tags[r.store.shardOf("d3")])
+	token := r.store.redis.HGet(r.Context(), progress, keyspace.ResharderField).Val()
 	r.store.redis.Del(r.Context(), progress, childKey(r.store, beside, "d3"))
-	r.store.redis.HSet(r.Context(), progress, keyspace.FrozenField, "token")
+	r.store.redis.HSet(r.Context(), progress, keyspace.FrozenField, token, keyspace.ResharderField, token)
 }
 
 // beforeNth calls a function before the nth command or pipeline.

@@ -174,3 +174,25 @@ func TestNewNamespaceIsSearchedOnce(t *testing.T) {
 		t.Errorf("a process that had found none finds %d shards, error %v; want 5", n.Shards(), err)
 	}
 }
+
+// Old shards that had not begun when others took over from them say as much of the layout as those that had.
+func TestLayoutIsFoundInShardsThatNeverBegan(t *testing.T) {
+	t.Parallel()
+	client := miniredis(t)
+	for _, setting := range []int{2, 3, 8} {
+		s := newStore(t, client, 2)
+		r := &resharded{T: t, store: s, random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+		r.to(8)
+		loseLayout(t, s)
+		for _, creates := range []bool{false, true} {
+			other := New(client, s.namespace, setting)
+			err := other.Adopt(t.Context())
+			if creates {
+				err = errors.Join(err, other.Create(t.Context()))
+			}
+			if err != nil || len(other.tags) != 8 || *other.secret.Load() != *s.secret.Load() {
+				t.Errorf("creates: %v, with the setting %d: error %v, %d shards", creates, setting, err, len(other.tags))
+			}
+		}
+	}
+}

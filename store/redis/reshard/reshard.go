@@ -44,11 +44,26 @@ type Layout struct {
 	Old    int // the number before the switch, whose keys are not yet deleted; 0 if there is none
 	// Incomplete is how many of the present shards lack keys.
 	Incomplete int
+
+	fields map[string]string
+}
+
+// recorded returns what shards record of the layout, with a number of shards: fields, each with its value.
+func (l Layout) recorded(shards int) (fields []any) {
+	for _, name := range keyspace.LayoutFields {
+		value := l.fields[name]
+		if name == keyspace.ShardsField {
+			value = strconv.Itoa(shards)
+		}
+		fields = append(fields, name, value)
+	}
+	return fields
 }
 
 // Layout reads the layout. It fails if Redis cannot be reached, or if there is no such namespace.
 func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 	fields, err := r.Redis.HGetAll(ctx, keyspace.LayoutKey(r.Namespace)).Result()
+	l.fields = fields
 	if err != nil {
 		return l, fmt.Errorf("read the layout of namespace %q: %w", r.Namespace, err)
 	}
@@ -146,7 +161,7 @@ func (r *Resharder) Spread(ctx context.Context, to int) error {
 			err = c.spread(ctx)
 		}
 		if err == nil {
-			err = c.name(ctx)
+			err = c.name(ctx, l)
 		}
 		if !errors.Is(err, errReplaced) || attempt == attempts {
 			return err
@@ -243,10 +258,7 @@ func (r *Resharder) retire(ctx context.Context, l Layout) error {
 	if layout[keyspace.ShardsField] != strconv.Itoa(l.Shards) || layout[keyspace.OldShardsField] != strconv.Itoa(l.Old) {
 		return fmt.Errorf("the layout of namespace %q has changed meanwhile, so nothing was deleted: run this again", r.Namespace)
 	}
-	fields := []any{keyspace.FrozenField, retired}
-	for _, name := range keyspace.LayoutFields {
-		fields = append(fields, name, layout[name])
-	}
+	fields := append(l.recorded(l.Shards), keyspace.FrozenField, retired)
 	for shard, tag := range tags(r.Namespace, l.Old) {
 		if err := r.Redis.Eval(ctx, retireLua, []string{keyspace.ProgressKey(tag)}, fields...).Err(); err != nil {
 			return fmt.Errorf("record in old shard %d which ones took over: %w", shard, err)

@@ -127,10 +127,25 @@ func (c *copying) take(ctx context.Context) error {
 	if err := c.mark(ctx, c.to, keyspace.FrozenField); err != nil {
 		return err
 	}
+	if err := c.isClaimed(ctx); err != nil {
+		return err
+	}
 	if err := c.release(ctx); err != nil {
 		return err
 	}
 	return c.deleteStates(ctx, len(c.to), c.token)
+}
+
+// isClaimed fails if another process has claimed the layout since this one did, though it may have taken no shard.
+func (c *copying) isClaimed(ctx context.Context) error {
+	token, err := c.Redis.HGet(ctx, keyspace.LayoutKey(c.Namespace), keyspace.ResharderField).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return fmt.Errorf("read which process reshards namespace %q: %w", c.Namespace, err)
+	}
+	if token != c.token {
+		return fmt.Errorf("reshard namespace %q: another weir reshard has begun", c.Namespace)
+	}
+	return nil
 }
 
 // readTakers reads which processes took the shards last.
@@ -249,12 +264,13 @@ func (c *copying) switchOver(ctx context.Context) error {
 	return fmt.Errorf("switch namespace %q to %d shards: %w", c.Namespace, len(c.to), err)
 }
 
-// name records in the old shards which number of shards took over from them. Processes follow it if the server of the
-// layout loses the switch, or the layout; see redisstore.Store.Adopt.
-func (c *copying) name(ctx context.Context) error {
+// name records in the old shards the layout of those that took over from them, all of it: some may never have begun. Processes follow it if the server of
+// the layout loses the switch, or the layout; see redisstore.Store.Adopt.
+func (c *copying) name(ctx context.Context, l Layout) error {
+	fields := l.recorded(len(c.to))
 	pipe := c.Redis.Pipeline()
 	for _, tag := range c.from {
-		pipe.Eval(ctx, nameLua, []string{keyspace.ProgressKey(tag)}, len(c.to))
+		pipe.Eval(ctx, nameLua, []string{keyspace.ProgressKey(tag)}, fields...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("namespace %q has %d shards, but the old ones do not say so yet: run this again: %w", c.Namespace, len(c.to), err)
