@@ -3,6 +3,7 @@ package ignite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -175,4 +176,30 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%d of %d updates were made, error %v", len(v.Bytes), processes*each, v.Err)
 		}
 	}
+}
+
+// More updates at once than a node allows transactions of a connection are made one after the other.
+func TestManyUpdatesAtOnce(t *testing.T) {
+	const shards, atOnce = 300, 64
+	n := &namespace{t: t, config: Config{Client: client(t, ignitetest.Shared(t)), Namespace: testkit.Namespace(t), Shards: shards, Slack: time.Hour}}
+	n.check(New(n.config).Create(t.Context()))
+	e := newEngine(&n.config)
+	var updating sync.WaitGroup
+	var open atomic.Int64
+	many := make(chan struct{})
+	for shard := range shards {
+		updating.Go(func() {
+			err := e.Update(t.Context(), shard, []values.Key{{Group: "g", Entity: fmt.Sprint(shard)}}, func(held [][]byte) []values.Write {
+				if open.Add(1) == atOnce {
+					close(many)
+				}
+				<-many
+				return []values.Write{{Key: values.Key{Group: "g", Entity: fmt.Sprint(shard)}, Bytes: []byte("x"), Keep: time.Hour}}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	updating.Wait()
 }

@@ -287,12 +287,18 @@ type Tx struct {
 	id    int32
 }
 
-// Begin begins a transaction about keys of the partition of a key. The server ends it after a time.
+// Begin begins a transaction about keys of the partition of a key, once fewer than maxTransactions are open. It must be ended; the server
+// ends it after a time.
 func (c *Cache) Begin(ctx context.Context, key UUID) (*Tx, error) {
 	const optimistic, serializable = 0, 2
 	to, err := c.client.to(ctx, c.ownerOf(ctx, key.Partition()))
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case to.transactions <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	tx := &Tx{cache: c, conn: to}
 	d, err := tx.request(ctx, opTxStart, func(e *encoder) {
@@ -305,7 +311,11 @@ func (c *Cache) Begin(ctx context.Context, key UUID) (*Tx, error) {
 	if err == nil {
 		err = d.err
 	}
-	return tx, err
+	if err != nil {
+		<-to.transactions
+		return nil, err
+	}
+	return tx, nil
 }
 
 func (t *Tx) request(ctx context.Context, op int16, body func(*encoder)) (decoder, error) {
@@ -354,6 +364,7 @@ func (t *Tx) End(ctx context.Context, commit bool) error {
 		e.int(t.id)
 		e.bool(commit)
 	})
+	<-t.conn.transactions
 	return err
 }
 

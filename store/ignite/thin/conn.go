@@ -78,6 +78,8 @@ type conn struct {
 	net     net.Conn
 
 	writing sync.Mutex
+	// transactions has an entry for each transaction that is open: a node refuses a connection more than 100 of them, by default.
+	transactions chan struct{}
 
 	mu      sync.Mutex
 	id      int64
@@ -93,6 +95,10 @@ type reply struct {
 	err error
 }
 
+// maxTransactions is how many transactions of a connection are open at once: fewer than a node allows, which may not know yet that those
+// have ended that were given up.
+const maxTransactions = 64
+
 // dial connects to a node.
 func dial(ctx context.Context, address string, login *Login, topologyChanged func()) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, login.Timeout)
@@ -105,7 +111,7 @@ func dial(ctx context.Context, address string, login *Login, topologyChanged fun
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	made := &conn{address: address, net: c, waiting: map[int64]chan reply{}, topologyChanged: topologyChanged}
+	made := &conn{address: address, net: c, waiting: map[int64]chan reply{}, topologyChanged: topologyChanged, transactions: make(chan struct{}, maxTransactions)}
 	deadline, _ := ctx.Deadline()
 	_ = c.SetDeadline(deadline)
 	if err := made.shakeHands(login); err != nil {
