@@ -16,9 +16,11 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Progress reads for each partition its positions by shard.
+// Progress reads for each partition its positions by shard, and the logs that they are of.
 type Progress interface {
 	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
+	// Log returns the log with the tag of a position.
+	Log(ctx context.Context, tag string) (state.LogID, error)
 }
 
 // PartitionLag is the lag of one partition. Offsets are those of the next record.
@@ -42,6 +44,8 @@ type PartitionLag struct {
 	Lag  int64 `json:"lag"`
 	Open int64 `json:"open"`
 	Lost int64 `json:"lost"`
+	// OtherLog says that what was applied is of another log: the topic was made again, so all of it has still to be applied.
+	OtherLog bool `json:"other_log,omitempty"`
 	// OpenSince is the timestamp of the first record of the open transaction; null if none is open.
 	OpenSince *time.Time `json:"open_since"`
 	// Behind are the shards that are behind others.
@@ -90,7 +94,11 @@ func (r *Monitor) Read(ctx context.Context, topics []string) ([]PartitionLag, er
 	}
 	list := make([]PartitionLag, len(all))
 	for i, id := range all {
-		list[i] = partitionLag(id, &logs[i], progress[i], committed[id])
+		other, err := r.other(ctx, &logs[i], progress[i])
+		if err != nil {
+			return nil, err
+		}
+		list[i] = partitionLag(id, &logs[i], progress[i], other, committed[id])
 		if list[i].Open > 0 {
 			list[i].OpenSince = r.timestamp(ctx, id, list[i].Stable)
 		}
@@ -121,8 +129,8 @@ func Partitions(ctx context.Context, client *kafka.Client, topics []string) (all
 	return all, nil
 }
 
-// partitionLag computes the lag of a partition.
-func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position, committed int64) PartitionLag {
+// partitionLag computes the lag of a partition. other says that progress is of another log: then nothing of this one is applied.
+func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position, other bool, committed int64) PartitionLag {
 	p := PartitionLag{
 		Topic: id.Topic, Partition: id.ID,
 		Applied: known(state.Lowest(progress)), Furthest: known(state.Highest(progress)), Committed: known(committed),
@@ -138,7 +146,7 @@ func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position
 	}
 	p.Start, p.Stable, p.End = held.Start, held.Stable, held.End
 	from := held.Start
-	if p.Applied != nil {
+	if p.OtherLog = other; p.Applied != nil && !other {
 		from = max(from, *p.Applied)
 		p.Lost = max(0, held.Start-*p.Applied)
 	}
@@ -182,6 +190,22 @@ func (r *Monitor) committed(ctx context.Context, asked map[string][]int) (map[st
 		}
 	}
 	return offsets, nil
+}
+
+// other reports whether any of some positions is of another log than this one.
+func (r *Monitor) other(ctx context.Context, log *fetch.Log, progress []state.Position) (bool, error) {
+	asked := map[string]bool{"": true, log.ID.Tag(): true}
+	for _, at := range progress {
+		if asked[at.Log] || log.Err != nil {
+			continue
+		}
+		asked[at.Log] = true
+		was, err := r.Store.Log(ctx, at.Log)
+		if err != nil || was.Contradicts(log.ID) {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // logs looks up the partitions' logs.

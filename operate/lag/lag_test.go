@@ -33,20 +33,21 @@ func TestPartition(t *testing.T) {
 		committed int64
 		want      PartitionLag
 	}{
-		"even":     {[]int64{50, 50}, 40, PartitionLag{Applied: at(50), Furthest: at(50), Committed: at(40), Lag: 50}},
-		"uneven":   {[]int64{50, 70, 60}, -1, PartitionLag{Applied: at(50), Furthest: at(70), Lag: 50, Behind: []Shard{{0, at(50)}, {2, at(60)}}}},
-		"none yet": {[]int64{-1, -1}, -1, PartitionLag{Lag: 90}},
-		"one new":  {[]int64{-1, 100}, 100, PartitionLag{Furthest: at(100), Committed: at(100), Lag: 90, Behind: []Shard{{0, nil}}}},
-		"lost":     {[]int64{4, 10}, 4, PartitionLag{Applied: at(4), Furthest: at(10), Committed: at(4), Lag: 90, Lost: 6, Behind: []Shard{{0, at(4)}}}},
-		"ahead":    {[]int64{120, 120}, 120, PartitionLag{Applied: at(120), Furthest: at(120), Committed: at(120)}},
-		"open":     {[]int64{80, 80}, 80, PartitionLag{Stable: 80, Applied: at(80), Furthest: at(80), Committed: at(80), Lag: 20, Open: 20}},
-		"beyond":   {[]int64{90, 90}, 90, PartitionLag{Stable: 80, Applied: at(90), Furthest: at(90), Committed: at(90), Lag: 10, Open: 10}},
+		"even":           {[]int64{50, 50}, 40, PartitionLag{Applied: at(50), Furthest: at(50), Committed: at(40), Lag: 50}},
+		"uneven":         {[]int64{50, 70, 60}, -1, PartitionLag{Applied: at(50), Furthest: at(70), Lag: 50, Behind: []Shard{{0, at(50)}, {2, at(60)}}}},
+		"none yet":       {[]int64{-1, -1}, -1, PartitionLag{Lag: 90}},
+		"one new":        {[]int64{-1, 100}, 100, PartitionLag{Furthest: at(100), Committed: at(100), Lag: 90, Behind: []Shard{{0, nil}}}},
+		"lost":           {[]int64{4, 10}, 4, PartitionLag{Applied: at(4), Furthest: at(10), Committed: at(4), Lag: 90, Lost: 6, Behind: []Shard{{0, at(4)}}}},
+		"ahead":          {[]int64{120, 120}, 120, PartitionLag{Applied: at(120), Furthest: at(120), Committed: at(120)}},
+		"of another log": {[]int64{120, 120}, 120, PartitionLag{Applied: at(120), Furthest: at(120), Committed: at(120), Lag: 90, OtherLog: true}},
+		"open":           {[]int64{80, 80}, 80, PartitionLag{Stable: 80, Applied: at(80), Furthest: at(80), Committed: at(80), Lag: 20, Open: 20}},
+		"beyond":         {[]int64{90, 90}, 90, PartitionLag{Stable: 80, Applied: at(90), Furthest: at(90), Committed: at(90), Lag: 10, Open: 10}},
 	} {
 		c.want.Topic, c.want.Partition, c.want.Start, c.want.End = "tx", 3, 10, 100
 		if c.want.Stable == 0 {
 			c.want.Stable = 100
 		}
-		got := partitionLag(id, &fetch.Log{Start: 10, Stable: c.want.Stable, End: 100}, positions(c.progress...), c.committed)
+		got := partitionLag(id, &fetch.Log{Start: 10, Stable: c.want.Stable, End: 100}, positions(c.progress...), name == "of another log", c.committed)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -67,10 +68,10 @@ func TestWrite(t *testing.T) {
 	}
 	open, since := state.Partition{Topic: "transactions", ID: 1}, time.Date(2026, 7, 1, 8, 30, 0, 0, time.UTC)
 	list := []PartitionLag{
-		partitionLag(state.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), -1),
-		partitionLag(id, &fetch.Log{Start: 1004, Stable: 1200, End: 1200}, positions(behind...), 999),
-		partitionLag(open, &fetch.Log{Stable: 50, End: 54}, positions(50), 50),
-		partitionLag(state.Partition{Topic: "transactions", ID: 2}, &fetch.Log{Err: errors.New("it does not answer")}, positions(5, 9), 5),
+		partitionLag(state.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), false, -1),
+		partitionLag(id, &fetch.Log{Start: 1004, Stable: 1200, End: 1200}, positions(behind...), false, 999),
+		partitionLag(open, &fetch.Log{Stable: 50, End: 54}, positions(50), false, 50),
+		partitionLag(state.Partition{Topic: "transactions", ID: 2}, &fetch.Log{Err: errors.New("it does not answer")}, positions(5, 9), false, 5),
 	}
 	list[2].OpenSince = &since
 	want := strings.Join([]string{
@@ -239,6 +240,41 @@ func (e everywhere) Progress(_ context.Context, partitions []state.Partition) (a
 		all = append(all, positions(int64(e)))
 	}
 	return all, nil
+}
+
+func (everywhere) Log(context.Context, string) (state.LogID, error) {
+	return state.LogID{Cluster: "another", Topic: "one"}, nil
+}
+
+// ofLog is progress of a log.
+type ofLog struct {
+	everywhere
+	tag string
+}
+
+func (o ofLog) Progress(ctx context.Context, partitions []state.Partition) (all [][]state.Position, err error) {
+	all, err = o.everywhere.Progress(ctx, partitions)
+	for _, of := range all {
+		of[0].Log = o.tag
+	}
+	return all, err
+}
+
+// Offsets of a log that was made again say nothing about the present one.
+func TestReadOfAnotherLog(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{"tx": 1})
+	client := &kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...), Transport: &kafka.Transport{}}
+	for tag, other := range map[string]bool{"": false, "before": true} {
+		list, err := (&Monitor{Client: client, Group: "weir", Store: ofLog{3, tag}}).Read(t.Context(), []string{"tx"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		Report{Partitions: list}.WriteText(&text)
+		if said := strings.Contains(text.String(), "\ntx/0: what was applied is of another log: "); list[0].OtherLog != other || said != other {
+			t.Errorf("of the log %q: %+v\n%s", tag, list[0], text.String())
+		}
+	}
 }
 
 // A leader that does not answer leaves only its own partitions unknown.

@@ -58,6 +58,9 @@ func (r Report) WriteText(text *strings.Builder) {
 		if p.Error != "" {
 			fmt.Fprintf(text, "%s/%d: it is unknown what the log holds: %s\n", p.Topic, p.Partition, p.Error)
 		}
+		if p.OtherLog {
+			fmt.Fprintf(text, "%s/%d: what was applied is of another log: the topic was made again, or the brokers are of another cluster\n", p.Topic, p.Partition)
+		}
 		if p.Lost > 0 {
 			fmt.Fprintf(text, "%s/%d: %d offsets were removed from the log before all shards had applied them\n", p.Topic, p.Partition, p.Lost)
 		}
