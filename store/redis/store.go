@@ -138,19 +138,25 @@ func (s *Store) spread(shards int) {
 }
 
 // search returns what a shard has recorded of the layout, whatever the number of shards; nothing if none has begun. It asks
-// the first and the last shard of each possible number: the master of one may have been lost with the layout. Several numbers may
-// have the same first tag, so what counts is the number that is recorded: the least, because the shards of a greater one may
+// the first shard of each possible number, and another one, which may have been lost less: in a cluster the last, because the master
+// of the first may have been lost with the layout, else the second. Several numbers may have the same first tag, so what counts is the number that is recorded: the least, because the shards of a greater one may
 // not have taken over yet. A master that does not answer may have what is searched.
 func (s *Store) search(ctx context.Context) (found map[string]string, err error) {
-	ends := &Store{namespace: s.namespace, masters: s.masters}
-	for shards := 1; shards <= keyspace.Slots; shards++ {
-		ends.tags = append(ends.tags, keyspace.ShardTag(s.namespace, 0, shards))
+	some := &Store{namespace: s.namespace, masters: s.masters}
+	ask := func(shard func(shards int) int) {
+		for shards := 2; shards <= keyspace.Slots; shards++ {
+			some.tags = append(some.tags, keyspace.ShardTag(s.namespace, shard(shards), shards))
+		}
 	}
-	ends.tags = slices.Compact(ends.tags) // 181 of them
-	for shards := 2; shards <= keyspace.Slots; shards++ {
-		ends.tags = append(ends.tags, keyspace.ShardTag(s.namespace, shards-1, shards))
+	some.tags = append(some.tags, keyspace.ShardTag(s.namespace, 0, 1))
+	ask(func(int) int { return 0 })
+	if s.masters.cluster == nil {
+		ask(func(int) int { return 1 })
+	} else {
+		ask(func(shards int) int { return shards - 1 })
 	}
-	recorded, missing, err := ends.recorded(ctx)
+	some.tags = slices.Compact(some.tags) // equal ones follow each other: 181 are left of the first shards, 314 of the second
+	recorded, missing, err := some.recorded(ctx)
 	if err = cmp.Or(err, missing); err != nil {
 		return nil, err
 	}
