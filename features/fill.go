@@ -177,9 +177,9 @@ func (w entityWrites) all() (list []*state.Series) {
 	return list
 }
 
-// FilledBy lists the features that need something of a fill, sorted by name: those that read it, those that lack events
-// and will read it once it is filled, or are answered from other tiles until then, and those whose entities remember IDs by it. For a fill over a cut these are all that may
-// read it.
+// FilledBy lists the features that need something of a fill, sorted by name: those that read it, those that lack events and will
+// read it once it is filled, or are answered from other tiles until then, and those whose entities remember IDs by it. For a fill
+// over a cut these are all that may read it.
 func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 	defined := func(key string) string { return key }
 	if f.Cut != nil || r.history != nil {
