@@ -120,6 +120,9 @@ func (s *Store) newWriter() *writer {
 // An error means that Redis could not be reached or refused to write. What was confirmed by then is in the Progress of
 // the ranges; applying the batch again continues from there, and nothing counts twice.
 func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
+	if len(b.Ranges) == 0 { // as while the namespace is still being created
+		return nil
+	}
 	if err := w.learnSecret(ctx); err != nil {
 		return err
 	}

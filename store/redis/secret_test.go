@@ -242,3 +242,12 @@ func TestShardsHaveOneSecret(t *testing.T) {
 		})
 	}
 }
+
+// Nothing is to be applied of no partitions, also while the namespace is still being created.
+func TestNothingIsApplied(t *testing.T) {
+	t.Parallel()
+	s := New(miniredis(t), testkit.Namespace(t), 2)
+	if err := s.newWriter().Apply(t.Context(), &state.Batch{EveryShard: true}); err != nil {
+		t.Error(err)
+	}
+}
