@@ -37,6 +37,17 @@ func (x *expansion) word(n *yaml.Node) word {
 // maxBodyDepth is deeper than any feature nests.
 const maxBodyDepth = 4
 
+// maxBodyValues is more than any feature has; each use of a macro copies them.
+const maxBodyValues = 256
+
+// tooLarge reports whether a node has more nodes than are left, each alias with all that it names.
+func tooLarge(n node, left *int) bool {
+	if *left--; *left < 0 {
+		return true
+	}
+	return slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return tooLarge(n.child(c), left) })
+}
+
 // fill returns a copy of a macro's body with its names replaced.
 func (x *expansion) fill(body node, by func(name string) (word, bool)) *yaml.Node {
 	filled := *body.Node
@@ -86,6 +97,9 @@ func (l *macros) longMacro(m *macro, body node) bool {
 		if !body.has(key) {
 			l.report(m.name.location, "macro %s needs %s", m.name.text, key)
 		}
+	}
+	if tooLarge(body, new(int(maxBodyValues))) {
+		l.report(m.name.location, "macro %s has more than %d keys and values, those of aliases included", m.name.text, maxBodyValues)
 	}
 	return len(l.findings) == before
 }

@@ -108,9 +108,11 @@ func (s *scanner) advice(o option) string {
 	if before := strings.TrimRight(s.word.text[:s.next], " \t\r\n"); strings.HasSuffix(before, "'") || strings.HasSuffix(before, `"`) {
 		return fmt.Sprintf("put a comma after the value of %s", o.name.text)
 	}
-	words := strings.Fields(o.value.text)
-	if last := words[len(words)-1]; len(words) > 1 && s.word.text[s.next] == '=' && new(writtenFeature).options()[last] != nil {
-		return fmt.Sprintf("put a comma before %s", last)
+	// There may be no words: a no-break space is a value.
+	if words := strings.Fields(o.value.text); len(words) > 1 && s.word.text[s.next] == '=' {
+		if last := words[len(words)-1]; new(writtenFeature).options()[last] != nil {
+			return fmt.Sprintf("put a comma before %s", last)
+		}
 	}
 	return fmt.Sprintf("put the value of %s in quotes", o.name.text)
 }

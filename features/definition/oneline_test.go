@@ -79,3 +79,13 @@ func FuzzOneLine(f *testing.F) {
 		}
 	})
 }
+
+// A no-break space is no space between words: it is what a value begins with.
+func TestNoBreakSpaces(t *testing.T) {
+	for _, space := range []string{"\u00a0", "\u3000", "\u00a0\u00a0"} {
+		_, err := parseCall(line("COUNT(1h, tx, user, where=" + space + "'amount > 3')"))
+		if want := "put the value of where in quotes"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want that it says %q", space, err, want)
+		}
+	}
+}

@@ -159,6 +159,7 @@ func (l *streams) fields(what string, s *record.Stream, keys map[string]node) {
 		l.report(n.location(), "%s needs at least one field", what)
 	}
 	for _, e := range l.entries(n, "fields", "field") {
+		l.checkTime()
 		f, at := l.field(e, s.Fields, s.Timestamp.Form.Lenient)
 		f.MaxBytes = cmp.Or(f.MaxBytes, maxBytes)
 		f.Lenient = f.Lenient && f.Type != value.String && f.Type != value.Decimal && f.Expr == nil // which take their texts anyway
