@@ -65,6 +65,7 @@ var bad = []struct{ file, want string }{
 	{"kafka: {sasl: {password_file: /none/such}}", `kafka.sasl.password_file cannot be read: open /none/such: no such file or directory`},
 	{"registry: {url: 'https://weir:hunter2@registry:8081'}", `registry.url "https://…@registry:8081" is not allowed: empty, or a URL such as https://registry:8081`},
 	{"registry: {url: 'https://weir:p@ss/w?rd@registry:8081/#x'}", `registry.url "https://…@registry:8081/#x" is not allowed: empty, or a URL such as https://registry:8081`},
+	{"registry: {url: ['https://weir:hunter2@registry:8081']}", `registry.url ["https://…@registry:8081"] is a list, not one value`},
 	{"registry: {url: 'registry:8081'}", `registry.url "registry:8081" is not allowed: empty, or a URL such as https://registry:8081`},
 	{"registry: {username: u}", `registry.username "u" is not allowed: a name where registry.password or registry.password_file is given, and empty elsewhere`},
 	{"registry: {username: u, password: p, token: t}", `registry.token [redacted] is not allowed: empty where registry.username logs in`},

@@ -128,7 +128,7 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 		value := v.Get(key)
 		if err := parse(c.field(key), value); err != nil {
 			broken = append(broken, key)
-			message := fmt.Sprintf("%q %v", value, err)
+			message := withoutPasswords(fmt.Sprintf("%q %v", value, err))
 			if isSecret(c.field(key)) {
 				message = err.Error()
 			}
