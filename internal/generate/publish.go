@@ -24,6 +24,9 @@ func Publish(ctx context.Context, events *Generator, limit int64, rate float64, 
 	batch := make([]Event, 0, publishBatch)
 	start := time.Now()
 	for sent := int64(0); limit == 0 || sent < limit; sent += int64(len(batch)) {
+		if ctx.Err() != nil { // which not every way to write looks at
+			return nil
+		}
 		due := int64(publishBatch)
 		if rate > 0 {
 			due = min(due, int64(time.Since(start).Seconds()*rate)-sent)
