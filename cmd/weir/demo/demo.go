@@ -245,7 +245,10 @@ func (d *running) Run(ctx context.Context, out io.Writer) error {
 	}
 	parts.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, errAllApplied) {
-		if errors.Is(err, context.Canceled) {
+		switch {
+		case errors.Is(err, context.Canceled) && d.exit:
+			return fmt.Errorf("ended before all events were applied: %d of %d", d.node.Stats().Applied, d.past.count+d.events)
+		case errors.Is(err, context.Canceled):
 			return nil
 		}
 		return err
