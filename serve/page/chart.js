@@ -22,7 +22,8 @@ export function spark(feature, points, axis) {
       y: Math.min(scale(numbers[i]), scale(0), height - bar), height: bar,
     }, svg('title', {}, `${moment(p.from)} to ${moment(p.to)}: ${value(p.value)}`));
   });
-  const greatest = points[numbers.indexOf(top)] ?? points[0];
+  const shown = points.filter(p => p.value !== null);
+  const greatest = shown.reduce((a, b) => (Number(b.value) > Number(a.value) ? b : a), shown[0] ?? points[0]);
   const label = `${feature.name} over ${feature.window}, in ${points.length} steps: ` +
     `the maximum is ${value(greatest.value)}, from ${minute(greatest.from)}`;
   const from = place(points[0].from);
