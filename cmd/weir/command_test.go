@@ -141,6 +141,7 @@ func TestBadUse(t *testing.T) {
 		{"deadletters list --reason wrong", `weir: "wrong" is not a reason of a dead letter; there are malformed, wrong_type, missing_field, ` +
 			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`},
 		{"deadletters lst", `weir: unknown command "lst" of weir deadletters; did you mean "list"?`},
+		{"list ad blocked_cards c1", `weir: unknown command "ad" of weir list; did you mean "add"?`},
 		{"deadletters list --since yesterday", `weir: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
 		{"deadletters replay --until -1h", `weir: --until: "-1h" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
 		{"deadletters show payments", `weir: "payments" does not name a record: write topic/partition/offset, such as transactions/3/1040`},

@@ -23,21 +23,23 @@ func newDeadLettersCommand() *cobra.Command {
 		Use:                   "deadletters list|show|replay",
 		DisableFlagsInUseLine: true,
 		Short:                 "Look at events that could not be used, and replay them",
-	}
-	// Without this cobra prints the help for a misspelt command, and succeeds.
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		var known []string
-		for _, c := range cmd.Commands() {
-			known = append(known, c.Name())
-		}
-		return errors.New(spelling.UnknownIn(" of "+cmd.CommandPath(), "command", args[0], known))
+		RunE:                  unknownCommand,
 	}
 	s := addSettings(cmd)
 	cmd.AddCommand(newDeadLettersListCommand(s), newDeadLettersShowCommand(s), newDeadLettersReplayCommand(s))
 	return cmd
+}
+
+// unknownCommand is a command that only has others. Without it cobra prints the help for a misspelt one, and succeeds.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		known = append(known, c.Name())
+	}
+	return errors.New(spelling.UnknownIn(" of "+cmd.CommandPath(), "command", args[0], known))
 }
 
 // letterFilter are the flags that pick dead letters.

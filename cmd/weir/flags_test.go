@@ -39,7 +39,7 @@ func TestConfigOfEveryCommand(t *testing.T) {
 		for _, sub := range c.Commands() {
 			visit(sub)
 		}
-		if !c.Runnable() || c.Flag("config") == nil || c.Name() == "deadletters" { // it only has others
+		if !c.Runnable() || c.Flag("config") == nil || c.Name() == "deadletters" || c.CommandPath() == "weir list" { // it only has others
 			return
 		}
 		args := append(strings.Fields(c.CommandPath())[1:], strings.Fields(needed[c.CommandPath()])...)

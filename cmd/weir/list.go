@@ -23,7 +23,7 @@ func newListCommand() *cobra.Command {
 		Short: "Change and show lists, such as blocked cards",
 		Long: `Change the entries of a list in its topic, with who wrote each, when and why, and
 show them. All processes that answer have read a change within a second.`,
-		Args: cobra.NoArgs,
+		RunE: unknownCommand,
 	}
 	s := addSettings(cmd)
 	cmd.AddCommand(newListAddCommand(s), newListRemoveCommand(s), newListShowCommand(s))
@@ -106,11 +106,11 @@ func (c *listChange) write(s *settings, cmd *cobra.Command, args []string, until
 	if err := lists.Write(ctx, client, list, changes); err != nil {
 		return err
 	}
-	verb := "added to"
-	if remove {
-		verb = "removed from"
+	said := spelling.Counted(len(changes), "value") + " added to " + list.Name
+	if remove { // whether it was in the list or not
+		said = spelling.Counted(len(changes), "value") + " not in " + list.Name + " any more"
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", spelling.Counted(len(changes), "value"), verb, list.Name)
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
 	return err
 }
 

@@ -110,7 +110,7 @@ features:
 			t.Errorf("show: %s", got)
 		}
 	}
-	if got := list("remove", "blocked_cards", "c1", "--who", "eve"); got != "1 value removed from blocked_cards\n" {
+	if got := list("remove", "blocked_cards", "c1", "--who", "eve"); got != "1 value not in blocked_cards any more\n" {
 		t.Errorf("remove: %s", got)
 	}
 	become("c1", 7, "false true")

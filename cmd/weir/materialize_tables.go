@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -54,10 +55,20 @@ func (o *materializeOptions) tablesOf(ctx context.Context, cfg *config.Config, r
 
 // readTable reads all versions of a table's rows, from a file if one is given.
 func (o *materializeOptions) readTable(ctx context.Context, cfg *config.Config, t *features.Table, file string) (*tables.Contents, error) {
+	if read := cmp.Or(file, t.File); read != "" && isFile(read, o.output) {
+		return nil, fmt.Errorf("%s, the file of table %s, is the --output", o.output, t.Name)
+	}
 	if file != "" {
 		return tables.ReadFile(ctx, t, file, true)
 	}
 	return readTable(ctx, cfg, t, true, o.screen)
+}
+
+// isFile reports whether two names are of one file, or object.
+func isFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return a == b || err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
 // readTable reads a table, of a history all versions of its rows.

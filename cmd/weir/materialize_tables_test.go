@@ -108,6 +108,7 @@ features:
 		{[]string{"--table", "merchant=a.csv", "--table", "merchant=b.csv"}, "weir: --table: table merchant is given twice"},
 		{[]string{"--table", "merchant=" + rowsFile, "--table", "mercant=b.csv"}, `weir: --table: no column looks up a row of table "mercant"; they look up merchant, country`},
 		{[]string{"--columns", "paid", "--table", "country=b.csv"}, `weir: --table: no column looks up a row of table "country"; they look up none`},
+		{[]string{"--table", "merchant=" + rowsFile, "--output", rowsFile}, "weir: --table: " + rowsFile + ", the file of table merchant, is the --output"},
 		{[]string{"--table", "merchant=none.csv"}, "weir: --table: open none.csv: no such file or directory"},
 	} {
 		if _, err := weir(t, append(append(args, "--input", eventsFile), c.more...)...); message(err) != c.want {
