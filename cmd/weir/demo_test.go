@@ -218,3 +218,14 @@ func TestDemoOfOtherDefinitions(t *testing.T) {
 		})
 	}
 }
+
+// A demo that is to end when all events are applied, and is ended before, fails.
+func TestDemoEndedBeforeItsEvents(t *testing.T) {
+	t.Parallel()
+	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "0", "--events", "1000000", "--rate", "10", "--exit")
+	p.shows(t, " a second, ")
+	p.stop()
+	if err := p.wait(t); err == nil || !regexp.MustCompile(`^ended before all events were applied: \d+ of 1000000$`).MatchString(err.Error()) || p.out.String() != "" {
+		t.Errorf("error %v, output %s", err, p.out.String())
+	}
+}
