@@ -264,8 +264,8 @@ func (c *copying) switchOver(ctx context.Context) error {
 	return fmt.Errorf("switch namespace %q to %d shards: %w", c.Namespace, len(c.to), err)
 }
 
-// name records in the old shards the layout of those that took over from them, all of it: some may never have begun. Processes follow it if the server of
-// the layout loses the switch, or the layout; see redisstore.Store.Adopt.
+// name records in the old shards the layout of those that took over from them, all of it: some may never have begun.
+// Processes follow it if the server of the layout loses the switch, or the layout; see redisstore.Store.Adopt.
 func (c *copying) name(ctx context.Context, l Layout) error {
 	fields := l.recorded(len(c.to))
 	pipe := c.Redis.Pipeline()
