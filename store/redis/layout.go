@@ -38,6 +38,10 @@ func (e *layoutError) Error() string {
 			e.Namespace, e.Found, e.Wanted)
 	}
 	if e.What == keyspace.ShardsField {
+		if keyspace.ParseShards(e.Found) == 0 {
+			return fmt.Sprintf("the layout of namespace %q is damaged: it has %q shards, and there can be 1 to %d: use another namespace, "+
+				"into which the log is read from its start", e.Namespace, e.Found, keyspace.Slots)
+		}
 		return fmt.Sprintf("namespace %q has %s shards, and this process began with %s: start it again", e.Namespace, e.Found, e.Wanted)
 	}
 	return fmt.Sprintf("namespace %q was made with %s %s, not %s: use %s %[3]s, or another namespace",
@@ -84,7 +88,7 @@ func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 func (s *Store) followShards(ctx context.Context, layout map[string]string) error {
 	for {
 		shards := shardsIn(layout)
-		if shards <= 0 {
+		if shards == 0 {
 			return nil
 		}
 		old := s
@@ -118,10 +122,9 @@ func mostShards(recorded []map[string]string) (most int) {
 	return most
 }
 
-// shardsIn returns the number of shards in a layout, or in a record of it; 0 if it has none.
+// shardsIn returns the number of shards in a layout, or in a record of it; 0 if it has none, or one that cannot be.
 func shardsIn(layout map[string]string) int {
-	shards, _ := strconv.Atoi(layout[keyspace.ShardsField])
-	return shards
+	return keyspace.ParseShards(layout[keyspace.ShardsField])
 }
 
 // storedLayout reads the fields of the layout as they are in Redis.

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
+	"github.com/weir-stream/weir/store/redis/reshard"
 )
 
 // loseLayout deletes the layout of a namespace, as a failover to a replica that does not have it yet does.
@@ -422,5 +423,39 @@ func TestLayoutIsWrittenInOneCall(t *testing.T) {
 	}
 	if fields := layout(t, s); len(fields) != len(keyspace.LayoutFields) {
 		t.Errorf("the layout has %v, want %v", fields, keyspace.LayoutFields)
+	}
+}
+
+// A number of shards that cannot be, which somebody else has written, is refused, and no process ends by it.
+func TestImpossibleNumberOfShards(t *testing.T) {
+	t.Parallel()
+	for _, shards := range []string{"0", "-1", "16385", "99999999999999999999", "four"} {
+		t.Run(shards, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, 4, func(t *testing.T, s *Store) {
+				start(t, s, transactions)
+				apply(t, s.newWriter(), meeting(t, s, "u1", "e1"))
+				key := keyspace.LayoutKey(s.namespace)
+				right := s.redis.HGet(t.Context(), key, keyspace.ShardsField).Val()
+				s.redis.HSet(t.Context(), key, keyspace.ShardsField, shards)
+				want := fmt.Sprintf("the layout of namespace %q is damaged: it has %q shards, and there can be 1 to 16384", s.namespace, shards)
+				if err := New(s.redis, s.namespace, 4).Adopt(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("a new process: %v, want %s", err, want)
+				}
+				n := NewNamespace(s)
+				if err := n.CheckLayout(t.Context()); err == nil || !strings.Contains(err.Error(), want) || n.Store() != s {
+					t.Errorf("a process that runs: %v, want %s", err, want)
+				}
+				refused := fmt.Sprintf("the layout of namespace %q has shards %q", s.namespace, shards)
+				if _, err := (&reshard.Resharder{Redis: s.redis, Namespace: s.namespace}).Layout(t.Context()); err == nil || err.Error() != refused {
+					t.Errorf("weir reshard: %v, want %s", err, refused)
+				}
+				s.redis.HSet(t.Context(), key, keyspace.ShardsField, right)
+				s.redis.HSet(t.Context(), keyspace.ProgressKey(s.tags[1]), keyspace.ShardsField, shards)
+				if err := New(s.redis, s.namespace, 4).Adopt(t.Context()); err != nil {
+					t.Errorf("a shard that records it: %v", err)
+				}
+			})
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,8 +69,7 @@ func (s *Store) spreadOver() int {
 	if other == nil || other.What != keyspace.ShardsField {
 		return 0
 	}
-	shards, _ := strconv.Atoi(other.Found)
-	return max(shards, 0)
+	return keyspace.ParseShards(other.Found)
 }
 
 // withShards returns a store of the same namespace with another number of shards.

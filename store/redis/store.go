@@ -137,10 +137,11 @@ func (s *Store) spread(shards int) {
 	s.Protocol = protocol.New(records{s}, s.shardOf, s.slack, time.Now)
 }
 
-// search returns what a shard has recorded of the layout, whatever the number of shards; nothing if none has begun. It asks
-// the first shard of each possible number, and another one, which may have been lost less: in a cluster the last, because the master
-// of the first may have been lost with the layout, else the second. Several numbers may have the same first tag, so what counts is the number that is recorded: the least, because the shards of a greater one may
-// not have taken over yet. A master that does not answer may have what is searched.
+// search returns what a shard has recorded of the layout, whatever the number of shards; nothing if none has begun. It
+// asks the first shard of each possible number, and another one, which may have been lost less: in a cluster the last,
+// because the master of the first may have been lost with the layout, else the second. Several numbers may have the same
+// first tag, so what counts is the number that is recorded: the least, because the shards of a greater one may not have
+// taken over yet. A master that does not answer may have what is searched.
 func (s *Store) search(ctx context.Context) (found map[string]string, err error) {
 	some := &Store{namespace: s.namespace, masters: s.masters}
 	ask := func(shard func(shards int) int) {

@@ -12,6 +12,14 @@ import (
 // Slots is the number of slots of any cluster, and so the most shards.
 const Slots = 16384
 
+// ParseShards reads a number of shards; 0 if there cannot be so many.
+func ParseShards(text string) int {
+	if shards, err := strconv.Atoi(text); err == nil && shards >= 1 && shards <= Slots {
+		return shards
+	}
+	return 0
+}
+
 // SlotOf returns the slot of a hash tag: CRC-16/XMODEM.
 func SlotOf(tag string) int { return int(crc16(0, tag)) % Slots }
 

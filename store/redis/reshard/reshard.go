@@ -75,7 +75,7 @@ func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 		if !ok {
 			continue
 		}
-		if *number, err = strconv.Atoi(text); err != nil || *number < 1 {
+		if *number = keyspace.ParseShards(text); *number == 0 {
 			return l, fmt.Errorf("the layout of namespace %q has %s %q", r.Namespace, name, text)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Resharder) current(ctx context.Context, shards int) (incomplete int, er
 			return 0, fmt.Errorf("read whether other shards took over from the %d of namespace %q: %w", shards, r.Namespace, err)
 		}
 		text, _ := fields[0].(string)
-		if successors, _ := strconv.Atoi(text); successors > shards {
+		if successors := keyspace.ParseShards(text); successors > shards {
 			return 0, fmt.Errorf("namespace %q has %d shards, but its layout says %d, because its server has gone back in time: "+
 				"start a processor, which corrects it", r.Namespace, successors, shards)
 		}
