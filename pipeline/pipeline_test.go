@@ -106,8 +106,10 @@ func (b *bench) run() {
 // write produces records to the partition of each.
 func (b *bench) write(records ...kafka.Message) {
 	b.t.Helper()
+	transport := &kafka.Transport{} // MetadataTTL is also how long the broker's first answer may take: here the default
+	defer transport.CloseIdleConnections()
 	w := &kafka.Writer{
-		Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: b.config.Transport, BatchTimeout: time.Millisecond,
+		Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: transport, BatchTimeout: time.Millisecond,
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute, // records that are sent again count twice
 		RequiredAcks: kafka.RequireAll,
 		Balancer:     kafka.BalancerFunc(func(m kafka.Message, ids ...int) int { return ids[int(m.Key[0])%len(ids)] }),
