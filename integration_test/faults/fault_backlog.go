@@ -29,7 +29,8 @@ var backlog = &fault{name: "backlog", lane: preludeLane, topologies: onRedis, ha
 var interrupting = []*fault{killProcessor, hangProcessor, killAllProcessors, reloadDefinitions}
 
 // drawBacklog draws the length of the backlog, and of the batches and calls in which it is applied. Shards have many
-// entities, and none has so many events that its mutations fill a call: batches would be cut by offsets, not by slices.
+// entities, and none has so many events that its mutations fill a call: batches would be cut by offsets, not by slices. Nor
+// does any have so many values that its state reaches the bound of a key: its answers would be capped.
 func (p *scenario) drawBacklog(r *rand.Rand) {
 	p.Shards, p.Processors = []int{1, 3}[r.IntN(2)], []int{1, 1, 2}[r.IntN(3)]
 	p.Options = p.Options.Spread(30)

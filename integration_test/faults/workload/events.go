@@ -21,6 +21,7 @@ const (
 // Options describe the events of a round. They are comparable. Shares are from 0 to 1.
 type Options struct {
 	users      int
+	networks   int
 	hot        float64 // share of the events of one user
 	spacing    time.Duration
 	logins     float64
@@ -36,7 +37,7 @@ type Options struct {
 // DrawOptions draws options.
 func DrawOptions(r *rand.Rand) Options {
 	return Options{
-		users: 5 + r.IntN(60), hot: []float64{0, 0.1, 0.6}[r.IntN(3)],
+		users: 5 + r.IntN(60), networks: 5, hot: []float64{0, 0.1, 0.6}[r.IntN(3)],
 		spacing: []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute}[r.IntN(3)],
 		logins:  r.Float64() / 2, nulls: r.Float64() / 10, edges: r.Float64() / 20, outOfOrder: r.Float64() / 4, late: r.Float64() / 20,
 		lateBy: time.Duration(1+r.IntN(20)) * 24 * time.Hour, duplicates: r.Float64() / 10, poison: r.Float64() / 100,
@@ -46,9 +47,10 @@ func DrawOptions(r *rand.Rand) Options {
 // Users returns the number of users; their names are u0, u1 and so on.
 func (o Options) Users() int { return o.users }
 
-// Spread returns the options with events spread over at least a number of users, none of whom has most of them.
+// Spread returns the options with events spread over at least a number of users, none of whom has most of them, and half
+// as many networks.
 func (o Options) Spread(users int) Options {
-	o.users, o.hot = max(o.users, users), min(o.hot, 0.1)
+	o.users, o.networks, o.hot = max(o.users, users), max(o.networks, users/2), min(o.hot, 0.1)
 	return o
 }
 
@@ -148,7 +150,7 @@ func (g *Generator) value(topic string, user int) []byte {
 	}
 	optional := []string{
 		`"card":` + edge(fmt.Sprintf(`"c%d"`, user*2+g.random.IntN(2)), `""`, `"|"`), `"shop":` + edge(fmt.Sprintf(`"s%d"`, g.random.IntN(12)), `""`, `"\u0000"`),
-		fmt.Sprintf(`"ip":"10.0.%d.%d"`, user%5, g.random.IntN(8)), `"amount":` + edge(amount, "0", "-0.01", "92233720368547758.07"),
+		fmt.Sprintf(`"ip":"10.0.%d.%d"`, user%g.networks, g.random.IntN(8)), `"amount":` + edge(amount, "0", "-0.01", "92233720368547758.07"),
 		`"units":` + edge(strconv.Itoa(g.random.IntN(9)-3), "0", "9223372036854775807", "-9223372036854775808"),
 		`"score":` + edge(fmt.Sprint(float64(g.random.IntN(64))/8), "0", "5e-324", "1e9"),
 		fmt.Sprintf(`"ok":%t`, g.chance(0.7)), fmt.Sprintf(`"place":{"lat":%d,"lon":%d}`, g.random.IntN(9)*10-40, g.random.IntN(9)*30-120),

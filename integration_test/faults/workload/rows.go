@@ -17,7 +17,7 @@ func (g *Generator) row() Message {
 	case 0:
 		m.Key, m.Value = g.entry("blocked", fmt.Sprintf("c%d", g.random.IntN(2*g.users)))
 	case 1:
-		a, b := g.random.IntN(5), g.random.IntN(8)
+		a, b := g.random.IntN(g.networks), g.random.IntN(8)
 		networks := []string{"10.0.0.0/16", fmt.Sprintf("10.0.%d.0/24", a), fmt.Sprintf("10.0.%d.4/30", a), fmt.Sprintf("10.0.%d.%d/32", a, b)}
 		m.Key, m.Value = g.entry("hidden", networks[g.random.IntN(len(networks))])
 	default:
