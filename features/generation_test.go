@@ -176,7 +176,8 @@ func TestStandInsOfTheSameDefinitions(t *testing.T) {
 	}
 }
 
-// After a gap all state is complete since the same moment. Each feature is then read from its own, which is kept for as long as it needs.
+// After a gap all state is complete since the same moment. Each feature is then read from its own, which is kept for as
+// long as it needs.
 func TestOwnTilesAfterAGap(t *testing.T) {
 	streams, _, _ := strings.Cut(minimal, "features:")
 	r := mustParse(t, streams+"features:\n  days: COUNT(7d, payment, user, tile=1d)\n  ever: COUNT(lifetime, payment, user)\n  hours: COUNT(1d, payment, user, tile=1h)")

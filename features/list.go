@@ -37,10 +37,10 @@ func NewList(name, topic string, of value.Type) *Table {
 	return &Table{Name: name, Rows: rows, Key: ListValue, Deletes: -1, Until: ListUntil, List: true}
 }
 
-// EntriesOfFile says how the entries of a list are read from a file that has columns with some of the names of a record's members,
-// or from one whose lines may each have any, for nil: list, if it has entries of several; since, from when on an entry holds, which has
-// always held without it; and removed. The last one is also the index of the field that is true for an entry that is removed; -1 if
-// there is none.
+// EntriesOfFile says how the entries of a list are read from a file that has columns with some of the names of a
+// record's members, or from one whose lines may each have any, for nil: list, if it has entries of several; since, from
+// when on an entry holds, which has always held without it; and removed. The last one is also the index of the field
+// that is true for an entry that is removed; -1 if there is none.
 func (t *Table) EntriesOfFile(columns []string) (entries *record.Stream, removed int) {
 	has := func(column string) bool { return columns == nil || slices.Contains(columns, column) }
 	rows := *t.Rows

@@ -34,8 +34,9 @@ features:
   merchant_users_1d: COUNT_DISTINCT(1d, transaction, merchant_id, user_id)
 `
 
-// A stream gets a second topic while its events flow and processors are killed, and loses it again. Its features have each event of its
-// topics once, also those from before the change, which may be of a topic that another stream has read.
+// A stream gets a second topic while its events flow and processors are killed, and loses it again. Its features have
+// each event of its topics once, also those from before the change, which may be of a topic that another stream has
+// read.
 func TestStreamOfSeveralTopics(t *testing.T) {
 	t.Parallel()
 	const both = `topics:

@@ -66,8 +66,8 @@ func (r *Replay) moments() int {
 	return min(max(minBlock, 2*entities), maxMoments(r.Columns))
 }
 
-// textBytes returns how many bytes the moments of a block may take: those of all blocks as many as are held while they are sorted, which
-// they are no longer.
+// textBytes returns how many bytes the moments of a block may take: those of all blocks as many as are held while they
+// are sorted, which they are no longer.
 func (r *Replay) textBytes() int { return int(max(leastText, r.memory()/blocksAhead)) }
 
 // read reads the next moments, of some bytes on average, and of so many that only the last one is beyond a limit; io.EOF if there are

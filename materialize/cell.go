@@ -31,8 +31,8 @@ type cellType struct {
 	scale uint8
 }
 
-// isZero reports whether a value is the neutral one of sums, whatever they are of, in a column of numbers. It is written like the zero of
-// the column's type, whose cell is the same.
+// isZero reports whether a value is the neutral one of sums, whatever they are of, in a column of numbers. It is
+// written like the zero of the column's type, whose cell is the same.
 func (t *cellType) isZero(v *value.Value) bool {
 	return v.Type == value.Int && v.Num == 0 && !v.Wide() && (t.typ == value.Decimal || t.typ == value.Float)
 }

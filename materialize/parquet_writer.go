@@ -29,8 +29,9 @@ type parquetWriter struct {
 //	decimal    see Decimals            timestamp  TIMESTAMP in milliseconds, UTC
 //	location   a group of lat and lon, DOUBLE
 //
-// All columns but the event's id and its time are nullable. A list is a LIST of such values. A list of counts is a LIST of groups of value and count, and a
-// list of bins a LIST of groups of from, to and count. Values by category are a MAP.
+// All columns but the event's id and its time are nullable. A list is a LIST of such values. A list of counts is a LIST
+// of groups of value and count, and a list of bins a LIST of groups of from, to and count. Values by category are a
+// MAP.
 func NewParquetWriter(out io.Writer, columns []Column, decimals Decimals) (Writer, error) {
 	w := &parquetWriter{most: rowGroupSize}
 	root := parquetRoot{}

@@ -532,7 +532,8 @@ services:`, 1))
 	}
 }
 
-// Events of a stream of several topics come in envelopes of each, also with the time of their records, or as those of the first topic.
+// Events of a stream of several topics come in envelopes of each, also with the time of their records, or as those of
+// the first topic.
 func TestEventsOfSeveralTopics(t *testing.T) {
 	r := load(t, `
 streams:

@@ -114,8 +114,8 @@ func statuses(event string) string {
 	return strings.Join(all, ", ")
 }
 
-// Enriched events count in wider tiles of the same definitions while narrower ones are filled, and in those from then on, although the
-// plan remains the same.
+// Enriched events count in wider tiles of the same definitions while narrower ones are filled, and in those from then
+// on, although the plan remains the same.
 func TestEnrichWhileNarrowerTilesAreFilled(t *testing.T) {
 	t.Parallel()
 	days := strings.Replace(strings.Replace(newFeatureDefinitions, "old: COUNT(1d, payment, user)", "days: COUNT(7d, payment, user, tile=1d)", 1), "[old]", "[days]", 1)

@@ -164,8 +164,8 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 	}
 }
 
-// bindsOtherwise reports whether definitions bind to another plan now, or to the same one without what was passing, as far as that can be
-// known.
+// bindsOtherwise reports whether definitions bind to another plan now, or to the same one without what was passing, as
+// far as that can be known.
 func (p *Processor) bindsOtherwise(ctx context.Context, given *features.Registry, bound *state.Plan) bool {
 	plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
 	if err == nil && plan.Version == bound.Version && plan.Passing() == bound.Passing() {

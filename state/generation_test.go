@@ -421,8 +421,9 @@ func TestBestGeneration(t *testing.T) {
 	}
 }
 
-// A series that gets another topic is filled from all of its topics, in a new generation. A cut, which divides the events of one topic,
-// does not divide those of several, also where a generation over it has all events that can be asked for.
+// A series that gets another topic is filled from all of its topics, in a new generation. A cut, which divides the
+// events of one topic, does not divide those of several, also where a generation over it has all events that can be
+// asked for.
 func TestBindSeveralTopics(t *testing.T) {
 	n := newNamespace()
 	cut := Cut{Topic: "t", Until: 10}

@@ -214,8 +214,9 @@ func (a Ahead) And(other Ahead) Ahead {
 // applied at t + Lag or later, and its key lives from then on for as long as it is kept, plus Slack.
 func (h *History) spare(keep int64) int64 { return *h.Lag + h.Slack + keep }
 
-// unexpired returns the record timestamp, in ms, since which no state of a column has expired early; MinTime if none has. fill is that
-// of the column, nil if there is none. What a fill has applied after clocks were ahead has not expired.
+// unexpired returns the record timestamp, in ms, since which no state of a column has expired early; MinTime if none
+// has. fill is that of the column, nil if there is none. What a fill has applied after clocks were ahead has not
+// expired.
 func (h *History) unexpired(r *Retained, fill *FillEpoch) int64 {
 	ahead := h.Ahead
 	if fill != nil {
@@ -243,8 +244,8 @@ func (h *History) keptFor(r *Retained) (keep int64) {
 	return keep
 }
 
-// Remaining says since when all state remains: it was not pruned, and cannot have expired before that because it was applied late. The zero
-// value says that all does.
+// Remaining says since when all state remains: it was not pruned, and cannot have expired before that because it was
+// applied late. The zero value says that all does.
 type Remaining struct {
 	history *History
 	clock   int64
@@ -333,8 +334,8 @@ func (h *History) coverage(r *Retained) coverage { return h.coverageFrom(r, MaxT
 // coverageFrom is coverage if a plan with the column took over at a moment of the records' time from those without it that
 // are now applied.
 func (h *History) coverageFrom(r *Retained, moment int64) coverage {
-	// live is since when plans have fed all events, and filled since when they are complete with those that were filled; kept is since
-	// when complete state was kept.
+	// live is since when plans have fed all events, and filled since when they are complete with those that were
+	// filled; kept is since when complete state was kept.
 	live, filled, kept, whole, begun, applied, plans := MinTime, MaxTime, MinTime, MinTime, MaxTime, false, 0
 	fill := h.fillOf(r)
 	if fill != nil && fill.Whole {

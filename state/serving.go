@@ -80,8 +80,8 @@ func (h *History) Fullest(options [][]Retained) (best int) {
 	return best
 }
 
-// HasMore reports whether the state has more of some columns, which stand in for others, than of these, in the same order: events since
-// an earlier moment or, of those since the same one, also from before.
+// HasMore reports whether the state has more of some columns, which stand in for others, than of these, in the same
+// order: events since an earlier moment or, of those since the same one, also from before.
 func (h *History) HasMore(standIns, own []Retained) bool {
 	if h == nil {
 		return false

@@ -2,8 +2,8 @@ package state
 
 import "testing"
 
-// Of tiles that have all events since the same moment, those of another width have more if plans have kept them whenever they kept the
-// feature's own, for as long, and at other times, too.
+// Of tiles that have all events since the same moment, those of another width have more if plans have kept them
+// whenever they kept the feature's own, for as long, and at other times, too.
 func TestOtherTilesHaveMore(t *testing.T) {
 	const others, own = "other.x", "owned.x"
 	kept := func(other, owned int64) *Plan { // for a time in ms; 0: not at all

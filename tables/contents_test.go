@@ -196,8 +196,8 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// Of records without a key, as of files, the newest counts, in a history and now, in whatever order rows and their removals stand. What
-// does not say since when has always held.
+// Of records without a key, as of files, the newest counts, in a history and now, in whatever order rows and their
+// removals stand. What does not say since when has always held.
 func TestFilesInAnyOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "entries.ndjson")
 	list := features.NewList("cards", "lists", value.String)

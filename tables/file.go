@@ -13,9 +13,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// ReadFile reads a table from a file, in which every row counts once: of several with the same key, that with the greatest
-// timestamp, or else the last one. In JSON lines rows may be in envelopes, as materialize reads them, and are records of the topic; else a
-// list has the entries that features.Table.EntriesOfFile describes. History keeps all
+// ReadFile reads a table from a file, in which every row counts once: of several with the same key, that with the
+// greatest timestamp, or else the last one. In JSON lines rows may be in envelopes, as materialize reads them, and are
+// records of the topic; else a list has the entries that features.Table.EntriesOfFile describes. History keeps all
 // versions of rows. Errors name the file and the line, except ErrTooLarge.
 func ReadFile(ctx context.Context, t *features.Table, name string, history bool) (*Contents, error) {
 	file, err := source.Open(ctx, name, nil, "")

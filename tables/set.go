@@ -40,8 +40,9 @@ func Fixed(all ...*Contents) *Set {
 	return s
 }
 
-// Take replaces the tables by others, such as those of changed definitions, and keeps what is known of those that are the same. Those of the
-// definitions before stay for questions that are being answered. It returns the tables to be read from now on.
+// Take replaces the tables by others, such as those of changed definitions, and keeps what is known of those that are
+// the same. Those of the definitions before stay for questions that are being answered. It returns the tables to be
+// read from now on.
 func (s *Set) Take(all []*features.Table) []*Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +68,8 @@ func (s *Set) Take(all []*features.Table) []*Held {
 	return slices.Clone(s.named)
 }
 
-// For returns the contents, as they become, for other definitions' tables. Those that differ from all that the definitions in use have
-// cannot answer, because of why.
+// For returns the contents, as they become, for other definitions' tables. Those that differ from all that the
+// definitions in use have cannot answer, because of why.
 func (s *Set) For(others []*features.Table, why error) *Set {
 	held := s.All()
 	of := &Set{tables: map[*features.Table]*Held{}}

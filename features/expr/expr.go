@@ -96,8 +96,8 @@ var ErrReported = errors.New("already reported")
 // EventName is the name in an expression over features of the event being scored, whose fields are its members.
 const EventName = "event"
 
-// CompileOver compiles an expression over features and fields of tables, which it looks up, and over the fields of the event being scored; nil
-// means that there is no such event. See EvalWith. Its error is ErrReported or an *Error.
+// CompileOver compiles an expression over features and fields of tables, which it looks up, and over the fields of the
+// event being scored; nil means that there is no such event. See EvalWith. Its error is ErrReported or an *Error.
 func CompileOver(text string, names Names, event []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{names: names, fields: event}, want)
 }

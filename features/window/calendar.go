@@ -9,9 +9,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Calendar is the window since the beginning of the hour, day, week, month, quarter or year on the clocks of a time zone at the moment
-// of the question. If clocks are put back across midnight, the day begins with the first midnight. An hour that is
-// shown twice begins twice. If clocks are put forward across a beginning, the window begins with that change.
+// Calendar is the window since the beginning of the hour, day, week, month, quarter or year on the clocks of a time
+// zone at the moment of the question. If clocks are put back across midnight, the day begins with the first midnight.
+// An hour that is shown twice begins twice. If clocks are put forward across a beginning, the window begins with that
+// change.
 type Calendar struct {
 	Unit string
 	Zone *time.Location

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// LocalDays is a rolling window of whole days on the clocks of a time zone: the day of the moment of the question and those before it,
-// Days in all. A day begins as that of a Calendar does.
+// LocalDays is a rolling window of whole days on the clocks of a time zone: the day of the moment of the question and
+// those before it, Days in all. A day begins as that of a Calendar does.
 type LocalDays struct {
 	Days int
 	day  Calendar

@@ -126,8 +126,8 @@ func TestDaysWithTwoMidnights(t *testing.T) {
 	}
 }
 
-// In every zone, a window of local days has the day of the moment and those before it, on a calendar, is no longer than its Reach, and
-// begins with a tile.
+// In every zone, a window of local days has the day of the moment and those before it, on a calendar, is no longer than
+// its Reach, and begins with a tile.
 func TestLocalDays(t *testing.T) {
 	to2100 := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	skipped := time.Date(2011, 12, 31, 10, 0, 0, 0, time.UTC).UnixMilli() // when the day before did not exist in Apia

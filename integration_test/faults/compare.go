@@ -37,7 +37,8 @@ func (r *round) compare() {
 	}
 	forgotten := interlude != nil && interlude.forgets
 	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || expired || forgotten, Gaps: interlude != nil && !forgotten, Members: workload.Members}
-	// What only lost plans kept is filled anew, from a log that still has all of it. Plans that processors apply are registered again.
+	// What only lost plans kept is filled anew, from a log that still has all of it. Plans that processors apply are
+	// registered again.
 	if reloaded || expired || (r.had(loseOwnKeys) || r.had(plansBack)) && interlude == nil {
 		r.awaitComplete(&c, registry, clock)
 	}

@@ -68,8 +68,8 @@ func (r *round) look(user string) {
 	}
 }
 
-// isUnknown reports whether an answer says that it knows nothing of the state: the plan that keeps it was lost before the API had read
-// it, and is registered again within ten seconds.
+// isUnknown reports whether an answer says that it knows nothing of the state: the plan that keeps it was lost before
+// the API had read it, and is registered again within ten seconds.
 func isUnknown(a *blackbox.Answer, at int64) bool {
 	return a.CompleteSince != nil && *a.CompleteSince > at
 }

@@ -123,8 +123,8 @@ features: {}
 	}
 }
 
-// A timestamp without a time zone, and a date, are in that of the stream or the field, as the same texts of its topic are. Those with a
-// zone are moments.
+// A timestamp without a time zone, and a date, are in that of the stream or the field, as the same texts of its topic
+// are. Those with a zone are moments.
 func TestLocalTimesOfParquet(t *testing.T) {
 	r := defined.Registry(t, `
 streams:

@@ -168,8 +168,8 @@ func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 	return toJSON(v)
 }
 
-// pathOf returns the path of an event's member in its record, which is of what. Fields are given by name, the id and what the match reads
-// by their paths.
+// pathOf returns the path of an event's member in its record, which is of what. Fields are given by name, the id and
+// what the match reads by their paths.
 func pathOf(what string, s *record.Stream, name string) ([]string, error) {
 	var known []string
 	paths := append(slices.Clone(s.Match.Paths()), s.ID)

@@ -31,8 +31,8 @@ const (
 // Selected is the answer to a query in SQL.
 type Selected struct{ *sql.Result }
 
-// Select answers a query in SQL about the state of one entity in one feature, and writes nothing. Each question mark stands for one of
-// some values. Times are in ms since 1970.
+// Select answers a query in SQL about the state of one entity in one feature, and writes nothing. Each question mark
+// stands for one of some values. Times are in ms since 1970.
 func Select(ctx context.Context, s Store, registry *features.Registry, query string, values []string) (Selected, error) {
 	q, err := sql.Parse(query, values)
 	if err != nil {

@@ -22,9 +22,9 @@ var ErrTooLarge = errors.New("the changes have more than 900 KiB together: make 
 // maxWritten keeps a batch below the limit that brokers have by default.
 const maxWritten = 900 << 10
 
-// Write writes changes to the topic of a list, all of them or none: they are one batch of records, since all changes of a list are in one
-// partition. It tries again until ctx ends. After an error it may be unknown whether they were written; writing them again changes
-// nothing else.
+// Write writes changes to the topic of a list, all of them or none: they are one batch of records, since all changes of
+// a list are in one partition. It tries again until ctx ends. After an error it may be unknown whether they were
+// written; writing them again changes nothing else.
 func Write(ctx context.Context, client *kafka.Client, list *features.Table, changes []Written) error {
 	size := 0
 	for _, c := range changes {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// MaxApart is how far apart partitions may be: so much may the features of an event count of other partitions that comes after it, and
-// so much may events lie in the future, by default.
+// MaxApart is how far apart partitions may be: so much may the features of an event count of other partitions that
+// comes after it, and so much may events lie in the future, by default.
 const MaxApart = 5 * time.Minute
 
 // Alignment says up to which timestamp the partitions of a process may be read. It is safe for concurrent use.
@@ -121,8 +121,8 @@ func (a *Alignment) CaughtUp() bool {
 	return a.caughtUp
 }
 
-// MustWait reports whether a record of a partition, by its timestamp in ms, is beyond the limit. One of a partition that has caught up
-// need not wait, however far others are behind.
+// MustWait reports whether a record of a partition, by its timestamp in ms, is beyond the limit. One of a partition
+// that has caught up need not wait, however far others are behind.
 func (a *Alignment) MustWait(p state.Partition, timestamp int64) bool {
 	if timestamp <= a.limit.Load() {
 		return false
@@ -201,9 +201,9 @@ func (a *Alignment) Watch() (grown <-chan struct{}, stop func()) {
 	}
 }
 
-// least returns the timestamp, in ms, that all own partitions have reached that have not caught up; state.MaxTime if there are none. If
-// any waits, it does so no longer than for its patience for one that gets no further: if none does, that is no reason to let others
-// come apart.
+// least returns the timestamp, in ms, that all own partitions have reached that have not caught up; state.MaxTime if
+// there are none. If any waits, it does so no longer than for its patience for one that gets no further: if none does,
+// that is no reason to let others come apart.
 func (a *Alignment) least() int64 {
 	all, patient, waits, now := int64(state.MaxTime), int64(state.MaxTime), false, a.now()
 	for _, p := range a.own {

@@ -139,7 +139,8 @@ func TestStopsWhileItWaits(t *testing.T) {
 	a.expect("the other one goes on", 1001+3*apart)
 }
 
-// What comes to a partition that is at its end need not wait, also if all before it is old; but what it has missed must, once it is known.
+// What comes to a partition that is at its end need not wait, also if all before it is old; but what it has missed
+// must, once it is known.
 func TestAtTheEnd(t *testing.T) {
 	a := newAligned(t, 2)
 	id, now := state.Partition{Topic: "t"}, began.UnixMilli()

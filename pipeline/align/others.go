@@ -39,8 +39,8 @@ type sighting struct {
 const (
 	// lookInterval is how often others are looked at, at least, and for how long a list of them is used, at most.
 	lookInterval = time.Second
-	// lookPause is the shortest time between two looks. It is lookRest times as long as a look if that is longer: where there are many
-	// partitions and shards, a look is work for the servers.
+	// lookPause is the shortest time between two looks. It is lookRest times as long as a look if that is longer: where
+	// there are many partitions and shards, a look is work for the servers.
 	lookPause = 2 * time.Millisecond
 	lookRest  = 2
 )

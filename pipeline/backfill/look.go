@@ -322,8 +322,9 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 	return nil
 }
 
-// trust gives logs an error that are not those which live records are applied from, or of which brokers name an older leader than that
-// was: live records stop or wait then, too, see package recovery. What such a leader has may have been replaced, and it may lack records.
+// trust gives logs an error that are not those which live records are applied from, or of which brokers name an older
+// leader than that was: live records stop or wait then, too, see package recovery. What such a leader has may have been
+// replaced, and it may lack records.
 func (r *runner) trust(ctx context.Context, partitions []state.Partition, logs []fetch.Log) error {
 	applied, err := r.cfg.Store.Progress(ctx, partitions)
 	if err != nil {

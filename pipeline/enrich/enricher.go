@@ -91,9 +91,9 @@ func (b *Batch) Leave(rangeIndex int, why error) {
 	}
 }
 
-// Answer answers the batch's events. Events whose state cannot be read, because a master does not answer or because a table
-// is not whole yet, wait: their partitions are left out of the batch, and all others continue. No event may be skipped, because the events of a
-// partition are written in order. It fails if the store cannot be reached at all.
+// Answer answers the batch's events. Events whose state cannot be read, because a master does not answer or because a
+// table is not whole yet, wait: their partitions are left out of the batch, and all others continue. No event may be
+// skipped, because the events of a partition are written in order. It fails if the store cannot be reached at all.
 func (e *Enricher) Answer(ctx context.Context, b *Batch) error {
 	err := e.answer(ctx, b)
 	if !errors.Is(err, state.ErrUnavailable) || !e.someAvailable(ctx) {

@@ -94,8 +94,8 @@ type unverified struct {
 	at         leadership
 }
 
-// verify asks new leaders whether they have the records that were fetched from the earlier ones or are applied, and attaches the positions. A
-// position keeps its leader if the new one does not answer.
+// verify asks new leaders whether they have the records that were fetched from the earlier ones or are applied, and
+// attaches the positions. A position keeps its leader if the new one does not answer.
 func (p *Poller) verify(unsure []unverified) {
 	if len(unsure) == 0 {
 		return

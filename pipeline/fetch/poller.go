@@ -187,8 +187,8 @@ func (p *Poller) Reach(topic string, partition int32, applied int64, epoch int32
 	}
 }
 
-// needs returns up to where a new leader must have the log of a position, and the epoch of the record before that or a later one, -1 if
-// unknown: what is applied and not yet fetched would not be missed if other records had replaced it.
+// needs returns up to where a new leader must have the log of a position, and the epoch of the record before that or a
+// later one, -1 if unknown: what is applied and not yet fetched would not be missed if other records had replaced it.
 func (pos *position) needs() (until int64, epoch int32) {
 	if pos.applied > pos.offset {
 		return pos.applied, max(pos.appliedEpoch, pos.fetchedEpoch)

@@ -41,7 +41,8 @@ func New(cfg Config) *Follower {
 	return f
 }
 
-// Take replaces the tables by others, such as those of changed definitions: new ones are read from now on, and those that are the same go on.
+// Take replaces the tables by others, such as those of changed definitions: new ones are read from now on, and those
+// that are the same go on.
 func (f *Follower) Take(all []*features.Table) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -37,8 +37,8 @@ type Range struct {
 	LeaderEpoch int32
 	Next, To    int64 // next offset to read, and the end
 
-	// epochs is 1 more than the leader epoch of the record before Next, or a later one of the log; 0 if unknown. With it, reading goes
-	// on only in the same log, not in one that was truncated before Next and has grown again.
+	// epochs is 1 more than the leader epoch of the record before Next, or a later one of the log; 0 if unknown. With
+	// it, reading goes on only in the same log, not in one that was truncated before Next and has grown again.
 	epochs  int32
 	corrupt int  // consecutive failures to decode a batch
 	deleted bool // retention has removed the records before Next meanwhile

@@ -74,7 +74,8 @@ func Given(v *fastjson.Value) *fastjson.Value {
 	return v
 }
 
-// Fields finds the values of an object's keys, each at its key's index; nil for missing ones and null. what names the object in errors.
+// Fields finds the values of an object's keys, each at its key's index; nil for missing ones and null. what names the
+// object in errors.
 func Fields(object *fastjson.Object, what string, keys []string, values []*fastjson.Value) (e *Error) {
 	object.Visit(func(k []byte, v *fastjson.Value) {
 		i := slices.IndexFunc(keys, func(key string) bool { return key == string(k) })

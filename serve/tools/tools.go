@@ -30,7 +30,8 @@ type Config struct {
 	// LongestKeys returns the longest keys of the store, at most so many, of those that it looks at
 	// while its patience lasts. An error with keys is that of a part of the store. It is required.
 	LongestKeys func(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
-	// ListContents returns what a list has, and WriteList changes one, all or nothing. Both are required where definitions have lists.
+	// ListContents returns what a list has, and WriteList changes one, all or nothing. Both are required where
+	// definitions have lists.
 	ListContents func(list *features.Table) (*tables.Contents, error)
 	WriteList    func(ctx context.Context, list *features.Table, changes []lists.Written) error
 }

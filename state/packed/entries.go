@@ -60,8 +60,8 @@ type Part struct {
 	State    State         // nil if the series is unknown
 }
 
-// Unpack splits packed state, whose values were hashed with a secret, by series, in stored order. If the state is damaged, it lists what can be read and returns
-// an error.
+// Unpack splits packed state, whose values were hashed with a secret, by series, in stored order. If the state is
+// damaged, it lists what can be read and returns an error.
 func Unpack(packed []byte, secret state.Secret, known func(tag uint32) *state.Series) ([]Part, error) {
 	var parts []Part
 	var found damage

@@ -67,7 +67,8 @@ func wholeIn(f *state.Fill, plans map[string]*state.Plan) func(version string) b
 	}
 }
 
-// add adds the progress of the shard to that of a fill, the first of some fills; see FirstFilling. whole reports whether the plan of a version keeps all of the fill.
+// add adds the progress of the shard to that of a fill, the first of some fills; see FirstFilling. whole reports
+// whether the plan of a version keeps all of the fill.
 func (r *Record) add(e *state.FillEpoch, fills []*state.Fill, whole func(version string) bool) {
 	for p, h := range r.held {
 		if p.Topic != e.Topic {

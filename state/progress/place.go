@@ -40,8 +40,8 @@ func (r *Record) Place(shard int, placements []state.Placement) (placed int) {
 	return placed
 }
 
-// abandonFills gives up the unfinished fills of a partition that goes back or continues in another log. Finished ones forget what they
-// applied of another log: its offsets mean other records now.
+// abandonFills gives up the unfinished fills of a partition that goes back or continues in another log. Finished ones
+// forget what they applied of another log: its offsets mean other records now.
 func (r *Record) abandonFills(p state.Partition, from, to state.Position, log state.LogID) {
 	other := r.logs[from.Log].Contradicts(log)
 	if to.Furthest() >= from.Furthest() && !other {

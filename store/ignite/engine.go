@@ -203,8 +203,8 @@ func (e *engine) Empty(ctx context.Context, shard int, begun func(record []byte)
 // isRecord reports whether a key is that of a record, see id.
 func isRecord(k thin.UUID) bool { return k.High>>63 == 0 }
 
-// retried calls inTransaction until no other process has changed one of the values meanwhile. It makes the cache if there is none: all
-// nodes were started again, and keep nothing over that.
+// retried calls inTransaction until no other process has changed one of the values meanwhile. It makes the cache if
+// there is none: all nodes were started again, and keep nothing over that.
 func (e *engine) retried(ctx context.Context, ids []thin.UUID, do func(tx *thin.Tx, found [][]byte) (commit bool, err error)) error {
 	for attempt := range maxAttempts {
 		err := e.inTransaction(ctx, ids, do)
@@ -261,7 +261,8 @@ func (e *engine) inTransaction(ctx context.Context, ids []thin.UUID, do func(tx 
 		commit, err = do(tx, found)
 	}
 	if err != nil || !commit {
-		// Where that fails, the server rolls the transaction back when its time is over, or when it notices that the connection is lost.
+		// Where that fails, the server rolls the transaction back when its time is over, or when it notices that the
+		// connection is lost.
 		_ = tx.End(context.WithoutCancel(ctx), false)
 		return err
 	}

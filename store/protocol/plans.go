@@ -21,9 +21,9 @@ const (
 	archivePrefix = "archive:"
 )
 
-// notePlan adds the plan and its fills if they are new, and finds what is to be filled. It puts back plans and fills that this process
-// has read before and the namespace has lost: another server has taken the place of the one that had them, or an older copy. They
-// never change, so whoever puts them back puts back the same.
+// notePlan adds the plan and its fills if they are new, and finds what is to be filled. It puts back plans and fills
+// that this process has read before and the namespace has lost: another server has taken the place of the one that had
+// them, or an older copy. They never change, so whoever puts them back puts back the same.
 func (p *Protocol) notePlan(ctx context.Context, plan *state.Plan) error {
 	for range maxAttempts {
 		known, listed, err := p.allPlans(ctx)

@@ -18,8 +18,9 @@ import (
 // copiesEach is how often masters are asked about their replicas.
 const copiesEach = 50 * time.Millisecond
 
-// AwaitReplicas waits until the replicas of all masters, those of a cluster that are known but not connected included, have everything written so far, but no longer than within. A
-// replica that replaces its master loses what it lacks. It fails if a master does not report its replicas.
+// AwaitReplicas waits until the replicas of all masters, those of a cluster that are known but not connected included,
+// have everything written so far, but no longer than within. A replica that replaces its master loses what it lacks. It
+// fails if a master does not report its replicas.
 func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found []store.Copies, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -11,8 +11,9 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A process may have learnt its secret from a server that was no longer the master: one that was started again empty before its replica
-// had taken over, say, where the process has drawn one. So shards are written and read only with the secret that they have recorded.
+// A process may have learnt its secret from a server that was no longer the master: one that was started again empty
+// before its replica had taken over, say, where the process has drawn one. So shards are written and read only with the
+// secret that they have recorded.
 
 // learnSecret sets the namespace's secret for hashing.
 func (w *writer) learnSecret(ctx context.Context) (err error) {

@@ -139,7 +139,8 @@ func (e *evictsError) Unwrap() error { return store.ErrEvicts }
 // Degraded reports that questions can still be answered.
 func (e *evictsError) Degraded() bool { return true }
 
-// watchServers looks at the servers, and at shards that lack keys, each second until the context ends. Processors record what they notice.
+// watchServers looks at the servers, and at shards that lack keys, each second until the context ends. Processors
+// record what they notice.
 func (n *Namespace) watchServers(ctx context.Context) {
 	ticker := time.NewTicker(serversEach)
 	defer ticker.Stop()

@@ -90,8 +90,8 @@ const secretField = "secret"
 // begunField is the field of the record of a shard that has begun.
 const begunField = "begun"
 
-// Begin empties the shards that have not begun, and records that they have: where servers were lost, the values of a shard may be left
-// without its record. The layout may be lost as well: it decides on the secret.
+// Begin empties the shards that have not begun, and records that they have: where servers were lost, the values of a
+// shard may be left without its record. The layout may be lost as well: it decides on the secret.
 func (r records) Begin(ctx context.Context, shards []int) error {
 	if err := r.s.Create(ctx); err != nil {
 		return err

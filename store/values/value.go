@@ -97,8 +97,9 @@ const leastGrowth = 512
 // compactors are those that no goroutine uses.
 var compactors = sync.Pool{New: func() any { return new(packed.Compactor) }}
 
-// grown returns the value with its mutations, and whether a bound has cut it. Of unknown series what isGarbage is dropped. now is the moment by which state is pruned, and no
-// record that was applied has a timestamp after latest, both in ms. An error says what of it is damaged: the rest is returned.
+// grown returns the value with its mutations, and whether a bound has cut it. Of unknown series what isGarbage is
+// dropped. now is the moment by which state is pruned, and no record that was applied has a timestamp after latest,
+// both in ms. An error says what of it is damaged: the rest is returned.
 func (v *value) grown(g *group, secret state.Secret, isGarbage func(tag uint32) bool, now, latest int64, s *Store) (bytes []byte, cut bool, err error) {
 	packer := packed.Packer{Secret: secret}
 	for i, series := range v.series {

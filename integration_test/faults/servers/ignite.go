@@ -33,8 +33,8 @@ func (i *Ignite) Settings() []string {
 	return []string{"--store.type", "ignite", "--ignite.addresses", strings.Join(i.Addresses(), ","), "--ignite.request_timeout", "3s", "--ignite.dial_timeout", "1s"}
 }
 
-// AwaitCopies waits until all nodes work together, and all partitions have all of their copies again. It starts nodes that have ended,
-// and restarts those that others have gone on without.
+// AwaitCopies waits until all nodes work together, and all partitions have all of their copies again. It starts nodes
+// that have ended, and restarts those that others have gone on without.
 func (i *Ignite) AwaitCopies(k *Kit) {
 	testkit.Eventually(k, 3*time.Minute, "Ignite has all copies", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

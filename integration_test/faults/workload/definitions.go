@@ -131,9 +131,9 @@ var ofRows = []Feature{
 	{"always_hidden", "{expr: 'ip in hidden ? hidden.why : nil', by: ip}"},
 }
 
-// enriched are what logins are enriched with. Logins are of one partition, so it is determined what is known at each, if state is kept
-// for as long as payments may be ahead of them. What is kept for less may be incomplete: a processor that is killed, or that takes a
-// partition over, is then ahead of others.
+// enriched are what logins are enriched with. Logins are of one partition, so it is determined what is known at each,
+// if state is kept for as long as payments may be ahead of them. What is kept for less may be incomplete: a processor
+// that is killed, or that takes a partition over, is then ahead of others.
 var enriched = []Feature{
 	{"always_logins", "COUNT(lifetime, login, user)"},
 	{"always_login_units", "SUM(7d, login, units, user, tile=1d, keep=1000d)"},

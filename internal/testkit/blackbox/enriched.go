@@ -14,10 +14,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Enriched compares a stream's enriched events with the model, event by event, right after the model applies it. in has the records of
-// the stream's topic, and out those of its enriched events, by partition; an event that was written again counts once. The model must be
-// new. Features whose entities have events in several partitions, as elsewhere says, have no determined values. It returns how many
-// events were written again.
+// Enriched compares a stream's enriched events with the model, event by event, right after the model applies it. in has
+// the records of the stream's topic, and out those of its enriched events, by partition; an event that was written
+// again counts once. The model must be new. Features whose entities have events in several partitions, as elsewhere
+// says, have no determined values. It returns how many events were written again.
 func (c *Comparison) Enriched(r *features.Registry, stream *record.Stream, in, out map[int32][]*kgo.Record, elsewhere func(*features.Feature) bool) (repeated int) {
 	c.T.Helper()
 	if c.Incomplete == nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Trained compares a training set, with a row for every entity of every feature at a moment, with the model. train makes it, with what
-// it says of the quality of each value, of the features with these names from a spine; both are CSV. Features that answer with lists,
-// which CSV cannot hold, or about members are left out.
+// Trained compares a training set, with a row for every entity of every feature at a moment, with the model. train
+// makes it, with what it says of the quality of each value, of the features with these names from a spine; both are
+// CSV. Features that answer with lists, which CSV cannot hold, or about members are left out.
 func (c *Comparison) Trained(r *features.Registry, at int64, train func(names []string, spine []byte) (set []byte, err error)) {
 	c.T.Helper()
 	var s spine
@@ -125,8 +125,8 @@ func (s *spine) text(at int64) []byte {
 	return b.Bytes()
 }
 
-// trainedAnswer returns what a row says of a feature as an answer; cell returns the feature's cell with a suffix. Whether a value is exact
-// follows from the rest.
+// trainedAnswer returns what a row says of a feature as an answer; cell returns the feature's cell with a suffix.
+// Whether a value is exact follows from the rest.
 func trainedAnswer(f *features.Feature, want aggregate.Result, cell func(suffix string) string) (a Answer, err error) {
 	a.Status, a.Capped = query.Status(cell("_status")), cell("_capped") == "true"
 	if text := cell("_error"); text != "" && (f.Spec == nil || f.Call.Error == 0) {

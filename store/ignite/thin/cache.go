@@ -60,8 +60,9 @@ const (
 	readWriteSafe = 2
 )
 
-// Create makes the cache if it does not exist: transactional, with a number of backups, in a data region, or the default one for "".
-// A write is confirmed once all copies have it. Of a partition that no node has in full any more, nothing is read or written (IsLost).
+// Create makes the cache if it does not exist: transactional, with a number of backups, in a data region, or the
+// default one for "". A write is confirmed once all copies have it. Of a partition that no node has in full any more,
+// nothing is read or written (IsLost).
 func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 	_, err := c.client.request(ctx, UUID{}, opGetOrCreateCache, func(e *encoder) {
 		var properties encoder
@@ -287,8 +288,8 @@ type Tx struct {
 	id    int32
 }
 
-// Begin begins a transaction about keys of the partition of a key, once fewer than maxTransactions are open. It must be ended; the server
-// ends it after a time.
+// Begin begins a transaction about keys of the partition of a key, once fewer than maxTransactions are open. It must be
+// ended; the server ends it after a time.
 func (c *Cache) Begin(ctx context.Context, key UUID) (*Tx, error) {
 	const optimistic, serializable = 0, 2
 	to, err := c.client.to(ctx, c.ownerOf(ctx, key.Partition()))

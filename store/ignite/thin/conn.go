@@ -95,8 +95,8 @@ type reply struct {
 	err error
 }
 
-// maxTransactions is how many transactions of a connection are open at once: fewer than a node allows, which may not know yet that those
-// have ended that were given up.
+// maxTransactions is how many transactions of a connection are open at once: fewer than a node allows, which may not
+// know yet that those have ended that were given up.
 const maxTransactions = 64
 
 // dial connects to a node.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// SplitError is the error about nodes that are in different clusters: each side goes on without the other one, or they were never one.
-// Nothing is asked of any, since the state of one side may lack what the other one has.
+// SplitError is the error about nodes that are in different clusters: each side goes on without the other one, or they
+// were never one. Nothing is asked of any, since the state of one side may lack what the other one has.
 type SplitError struct {
 	Sides [][]string // addresses of nodes that see each other
 }
@@ -46,7 +46,8 @@ func sides(views []view) (list [][]string) {
 	return list
 }
 
-// patience is how long nodes may see different clusters, as they do for a moment when one joins or leaves, until requests fail at once.
+// patience is how long nodes may see different clusters, as they do for a moment when one joins or leaves, until
+// requests fail at once.
 const patience = 5 * time.Second
 
 // lookEvery is how often nodes that see different clusters are asked again.
