@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,14 +137,14 @@ func (r *Resharder) walk(ctx context.Context, visit func(ctx context.Context, ke
 	if !ok {
 		return each(ctx, r.Redis)
 	}
-	before, err := slotsOf(ctx, cluster)
+	before, err := ownersOf(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	if err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return each(ctx, master) }); err != nil {
 		return err
 	}
-	after, err := slotsOf(ctx, cluster)
+	after, err := ownersOf(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -153,19 +154,57 @@ func (r *Resharder) walk(ctx context.Context, visit func(ctx context.Context, ke
 	return nil
 }
 
-// slotsOf maps ranges of slots to the addresses of their masters.
-func slotsOf(ctx context.Context, cluster *redis.ClusterClient) (map[[2]int]string, error) {
-	slots, err := cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
+// ownersOf maps ranges of slots to the IDs of their masters, as each master says of itself: what other nodes say of it may
+// be outdated. It returns an error unless the masters have all slots.
+func ownersOf(ctx context.Context, cluster *redis.ClusterClient) (map[[2]int]string, error) {
+	var mu sync.Mutex
+	owners, owned := map[[2]int]string{}, 0
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		nodes, err := master.ClusterNodes(ctx).Result()
+		if err != nil {
+			return err
+		}
+		id, slots := ownSlots(nodes)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, of := range slots {
+			owners[of] = id
+			owned += of[1] - of[0] + 1
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the slots of the cluster: %w", err)
 	}
-	owners := map[[2]int]string{}
-	for _, s := range slots {
-		if len(s.Nodes) > 0 {
-			owners[[2]int{s.Start, s.End}] = s.Nodes[0].ID
-		}
+	if owned != keyspace.Slots {
+		return nil, fmt.Errorf("the masters of the cluster have %d of its %d slots, so keys would be missed: run it again once it is whole", owned, keyspace.Slots)
 	}
 	return owners, nil
+}
+
+// ownSlots returns the ID and the ranges of slots of the node that replies to CLUSTER NODES. Slots that are moving are in
+// brackets, after the ranges of those that are the node's.
+func ownSlots(nodes string) (id string, slots [][2]int) {
+	const ranges = 8 // the first field of slots
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line)
+		if len(fields) < ranges || !strings.HasPrefix(fields[2], "myself") {
+			continue
+		}
+		for _, text := range fields[ranges:] {
+			first, last, isRange := strings.Cut(text, "-")
+			if !isRange {
+				last = first
+			}
+			from, err := strconv.Atoi(first)
+			to, err2 := strconv.Atoi(last)
+			if err == nil && err2 == nil {
+				slots = append(slots, [2]int{from, to})
+			}
+		}
+		id = fields[0]
+	}
+	return id, slots
 }
 
 // The replies of PTTL for a key that does not expire, and for one that does not exist.
