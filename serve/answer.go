@@ -281,8 +281,8 @@ func (w *answer) encode(ctx context.Context) error {
 // appendAnswer appends an answer of feature i.
 func (w *answer) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
 	members := &w.asked.members
-	if first, end := members.of(i); first < end && a.Items != nil {
-		return members.append(dst, a, first, &w.coverages)
+	if first, end := members.of(i); first < end {
+		return members.append(dst, a, first, end, &w.coverages)
 	}
 	return a.AppendJSONAfter(dst, &w.coverages)
 }

@@ -109,7 +109,7 @@ func TestMembersComparedWithTheEventInHand(t *testing.T) {
 	}
 	ten := paying("99", `"user": "u1", "money": {"amount": 10}`)
 	for more, want := range map[string]string{
-		``:                 `"met":{"value":null,"status":"NO_EVENT"`,
+		``:                 `"members":[{"member":20,"value":null,"status":"NO_EVENT"},{"member":7,"value":null,"status":"NO_EVENT"}]`,
 		`, "event":` + ten: `"members":[{"member":20,"value":true,"status":"PRESENT"},{"member":7,"value":false,"status":"PRESENT"}]`,
 		`, "event":` + paying("99", `"user": "u1", "money": {"amount": 1}`): `"members":[{"member":20,"value":false,"status":"NOT_FOUND"},{"member":7,"value":false,"status":"NOT_FOUND"}]`,
 	} {

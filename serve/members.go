@@ -134,11 +134,11 @@ func (k key) example() string {
 	}
 }
 
-// append appends the answers about members: the value of each, in the order of the question, and once what they
-// have in common.
-func (m *members) append(dst []byte, a *query.Answer, first int, covered *query.Coverages) []byte {
+// append appends the answers about members from one to another, exclusive: the value of each, in the order of the
+// question, and once what they have in common. If there is no answer, each has its status and no value.
+func (m *members) append(dst []byte, a *query.Answer, first, end int, covered *query.Coverages) []byte {
 	dst = append(dst, `{"members":[`...)
-	for i := range a.Items {
+	for i := range end - first {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -146,7 +146,11 @@ func (m *members) append(dst []byte, a *query.Answer, first int, covered *query.
 		dst = append(dst, `{"member":`...)
 		dst = append(dst, m.echoes.bytes[from:to]...)
 		dst = append(dst, `,"value":`...)
-		dst = query.AppendTyped(dst, a.Items[i].Value)
+		if a.Items == nil {
+			dst = append(dst, "null"...)
+		} else {
+			dst = query.AppendTyped(dst, a.Items[i].Value)
+		}
 		dst = append(dst, `,"status":"`...)
 		dst = append(dst, a.Status...)
 		dst = append(dst, `"}`...)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,6 +142,21 @@ func TestMembers(t *testing.T) {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Members are listed also where there is no answer, each with the status that says why: whoever only goes through them
+// must not take them for none.
+func TestMembersWithoutAnAnswer(t *testing.T) {
+	for question, want := range map[string]string{
+		`"entities": [{"user": null}]`:                      `"status":"NOT_FOUND"`,
+		`"entities": [{"user": "u1"}], "at": 1000000000000`: `"status":"OUTSIDE_MAX_AGE"`,
+	} {
+		w := do(t, memberHandler(t), "POST", queryPath, `{"features": ["pages_seen"], "members": ["home", "x"], `+question+`}`)
+		want := fmt.Sprintf(`"pages_seen":{"members":[{"member":"home","value":null,%s},{"member":"x","value":null,%[1]s}],"from":`, want)
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s\n got %s\nwant %s", question, w.Body, want)
+		}
 	}
 }
 

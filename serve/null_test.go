@@ -71,7 +71,7 @@ features:
 		},
 		{
 			"members", `{"features": ["seen"], "members": ["a"], "entities": [{"card": null}]}`,
-			`"features":{"seen":{"value":null,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true}}}]}`, "",
+			`"features":{"seen":{"members":[{"member":"a","value":null,"status":"NOT_FOUND"}],"from":1532437200000,"to":1532520000000,"exact":true}}}]}`, "",
 		},
 		{
 			"further back than is kept", `{"features": ["by_card"], "entities": [{"card": null}], "at": 1500000000000}`,

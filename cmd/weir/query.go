@@ -283,9 +283,8 @@ func (p *pendingOutcome) String() string {
 
 // member is the answer about one member.
 type member struct {
-	Member json.RawMessage
-	Value  bool
-	Status string
+	Member, Value json.RawMessage
+	Status        string
 }
 
 type value struct {
@@ -332,7 +331,7 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 				row(f.Name, v.cell(), v.Status)
 			}
 			for _, m := range v.Members {
-				row(f.Name+" "+string(m.Member), strconv.FormatBool(m.Value), m.Status)
+				row(f.Name+" "+string(m.Member), string(m.Value), m.Status)
 			}
 		}
 	}

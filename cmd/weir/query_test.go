@@ -160,6 +160,12 @@ func TestQueryOfStateThatIsAway(t *testing.T) {
 		if want := "  2018-07-25T12:00:00Z  no     -\n"; err != nil || !strings.HasSuffix(got, want) {
 			t.Errorf("error %v, printed\n%swant it to end with %q", err, got, want)
 		}
+		address, _ = server(t, http.StatusOK, `{"at":1532520000000,"results":[{"entity":{},"features":{"pages_seen":`+
+			`{"members":[{"member":"home","value":null,"status":"`+status+`"}],"from":1531958400000,"to":1532520000000,"exact":false}}}]}`)
+		got, err = run(t, "pages_seen", "device_id=d1", "--member", "home", "--address", address)
+		if want := `pages_seen "home"  null   ` + status; err != nil || !strings.Contains(got, want) {
+			t.Errorf("error %v, printed\n%swant %q in it", err, got, want)
+		}
 	}
 }
 
