@@ -196,6 +196,9 @@ streams:
 		{nil, of(`"AeJA"`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the decimal point, found a string, which `encoding: base64` reads"},
 		{nil, of(`"1,5"`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the decimal point, found a string that is not one"},
 	})
+	checkFormat(t, strings.Replace(definitions, ", encoding: base64", ", exponent: -2", 1), []formatCase{
+		{nil, of(`"AeJA"`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the decimal point, found a string, which `encoding: base64` reads"},
+	})
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		n := random.Int64()>>random.IntN(64) ^ -random.Int64N(2)

@@ -80,6 +80,9 @@ func (s *streamDecoder) found(f *fieldDecoder, at *Datum) string {
 		change(&other)
 		changed := *f
 		changed.Field = &other
+		if other.Base64 {
+			changed.scaled = newScaledReader()
+		}
 		_, ok := s.typed(&changed, at)
 		return ok
 	}
