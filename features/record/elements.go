@@ -16,7 +16,7 @@ type elements struct {
 	tree    *Node // of an element
 	scanner jsonScanner
 	values  []value.Value // memory for those of the events
-	text    []byte        // memory for their identities
+	text    []byte        // memory for their identities and derived texts
 }
 
 func newElements(array *Node) *elements {
@@ -75,6 +75,13 @@ func (d *Decoder) eachElement(s *streamDecoder, recorded int64) error {
 		event, from := &d.events[before], len(e.values)
 		e.values = append(e.values, s.values...)
 		event.Values = e.values[from:len(e.values):len(e.values)]
+		for i := range s.fields {
+			if v := &event.Values[i]; s.fields[i].expr != nil && v.Type == value.String {
+				from := len(e.text)
+				e.text = append(e.text, v.Str...) // for the next element the expression writes over it
+				v.Str = e.text[from:len(e.text):len(e.text)]
+			}
+		}
 		if event.ID != nil && !s.stream.Within(s.stream.ID) {
 			from := len(e.text)
 			e.text = append(append(e.text, event.ID...), '/')

@@ -155,3 +155,24 @@ func TestElementsInEnvelopes(t *testing.T) {
 		}
 	}
 }
+
+// A text that an expression makes of an element is that of this element, and not of those after it.
+func TestDerivedTextsOfElements(t *testing.T) {
+	d := defined.Registry(t, `
+streams:
+  line: {topic: events, each: items, timestamp: t, id: id, fields: {raw: {type: string, path: items}, loud: {type: string, expr: upper(raw)}, both: {type: string, expr: raw + loud}}}
+features: {}
+`).NewDecoder()
+	rapid.Check(t, func(t *rapid.T) {
+		items := rapid.SliceOfN(rapid.StringMatching(`[a-z]{0,9}`), 0, 9).Draw(t, "items")
+		text, _ := json.Marshal(items)
+		want := ""
+		for i, item := range items {
+			want += fmt.Sprintf("line 0 o/%d: string %s string %s string %s\n", i, item, strings.ToUpper(item), item+strings.ToUpper(item))
+		}
+		events, err := d.Decode(event(`{"t":NOW,"id":"o","items":` + string(text) + `}`))
+		if got := outline(events); err != nil || got != want {
+			t.Fatalf("%s: error %v\n%swant\n%s", text, err, got, want)
+		}
+	})
+}
