@@ -179,13 +179,13 @@ func (m *Mapper) Note(rec *record.Record) error {
 }
 
 // usable decodes a record. The error is that of Map.
-func (m *Mapper) usable(rec *record.Record) ([]record.Event, error) {
+func (m *Mapper) usable(rec *record.Record) (events []record.Event, err error) {
+	defer record.Recover(&err)
 	rec.Earlier.Pass(rec.Offset, rec.Timestamp)
 	if foreign, err := m.readCopy(rec); foreign || err != nil {
 		return nil, err
 	}
-	events, err := m.Decode(rec)
-	if err != nil {
+	if events, err = m.Decode(rec); err != nil {
 		return nil, err
 	}
 	return events, m.Check(events)

@@ -297,6 +297,45 @@ func TestMapOversized(t *testing.T) {
 	}
 }
 
+// brokenFormat fails for some records, as a defect of Weir would.
+type brokenFormat struct{ record.Format }
+
+func (f brokenFormat) NewScanner(tree *record.Node) record.Scanner {
+	return brokenScanner{f.Format.NewScanner(tree)}
+}
+
+type brokenScanner struct{ record.Scanner }
+
+func (s brokenScanner) Scan(rec *record.Record, values []record.Datum) error {
+	err := s.Scanner.Scan(rec, values)
+	if bytes.Contains(rec.Value, []byte("boom")) {
+		_ = values[len(values)]
+	}
+	return err
+}
+
+// A defect that a record brings to light is that record's, and of no other: the process goes on.
+func TestMapDefect(t *testing.T) {
+	r := defined.Registry(t, mapperDefinitions)
+	for _, s := range r.Streams {
+		s.Format = brokenFormat{s.Format}
+	}
+	m, sound := r.NewMapper(), event(`{"type": "transaction", "timestamp": NOW, "user_id": "u1", "device_id": "d1"}`)
+	var before, after, none state.Batch
+	if _, err := m.Map(sound, 0, &before); err != nil || len(before.Mutations) == 0 {
+		t.Fatalf("%d mutations, error %v", len(before.Mutations), err)
+	}
+	_, err := m.Map(event(`{"type": "transaction", "timestamp": NOW, "user_id": "boom"}`), 0, &none)
+	var p *record.Poison
+	const want = "this version of Weir has a defect, because of which it cannot read the record: runtime error: index out of range"
+	if !errors.As(err, &p) || p.Reason != record.Defect || !strings.HasPrefix(p.Message, want) || !strings.Contains(p.Message, "features/mapper_test.go:") {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, err := m.Map(sound, 0, &after); err != nil || len(none.Mutations) > 0 || len(after.Mutations) != len(before.Mutations) {
+		t.Errorf("%d mutations of the record, and %d of the one after it instead of %d; error %v", len(none.Mutations), len(after.Mutations), len(before.Mutations), err)
+	}
+}
+
 // The batch stays valid when the memory of the record and the mapper is reused.
 func TestMapCopies(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
@@ -391,7 +430,7 @@ func FuzzMapper(f *testing.F) {
 		out, err := r.NewMapper().Map(rec, 0, b)
 		if err != nil {
 			var p *record.Poison
-			if !errors.As(err, &p) || !slices.Contains(record.Reasons(), p.Reason) || p.Message == "" || len(b.Mutations)+len(b.Updates) > 0 {
+			if !errors.As(err, &p) || !slices.Contains(record.Reasons(), p.Reason) || p.Reason == record.Defect || p.Message == "" || len(b.Mutations)+len(b.Updates) > 0 {
 				t.Fatalf("the error %#v is not poison, or came with mutations: %d", err, len(b.Mutations))
 			}
 			return

@@ -166,10 +166,16 @@ func (v *version) after(other *version) bool {
 	return v.order > other.order
 }
 
+// decode decodes a record, which ends no process.
+func (c *Contents) decode(r *record.Record) (events []record.Event, err error) {
+	defer record.Recover(&err)
+	return c.decoder.Decode(r)
+}
+
 // Take takes a record. A record that cannot be read says that there is no row, and bad says why. The error is a
 // *record.MissingSchema, after which the record must be taken again, or ErrTooLarge, after which the contents are useless.
 func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
-	events, err := c.decoder.Decode(r)
+	events, err := c.decode(r)
 	if poison, ok := errors.AsType[*record.Poison](err); ok {
 		bad, err, events = poison, nil, nil
 		bad.Stream = "" // it is a table

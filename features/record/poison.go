@@ -1,6 +1,10 @@
 package record
 
-import "strings"
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
 
 // Reason is why a record cannot be used, in one word.
 type Reason string
@@ -21,6 +25,8 @@ const (
 	UnusableSchema Reason = "unusable_schema"
 	// BrokenBatch means a whole record batch that cannot be decoded.
 	BrokenBatch Reason = "broken_batch"
+	// Defect means that Weir itself fails to read a record.
+	Defect Reason = "defect"
 	// Late is not poison: it marks dead letters of streams with LateToDeadLetter.
 	Late Reason = "late"
 )
@@ -29,7 +35,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		Malformed, WrongType, MissingField, InvalidUTF8, MissingTimestamp,
-		BadTimestamp, FutureTimestamp, BadExpression, Oversized, UnusableSchema, BrokenBatch, Late,
+		BadTimestamp, FutureTimestamp, BadExpression, Oversized, UnusableSchema, BrokenBatch, Defect, Late,
 	}
 }
 
@@ -52,4 +58,27 @@ func (p *Poison) Error() string {
 	}
 	b.WriteString(p.Message)
 	return b.String()
+}
+
+// Recover makes a panic in the function that defers it the poison of a record: those who write events must not be able to
+// end a process, which would end again at the same record. What it interrupts must begin anew with the next record.
+func Recover(err *error) {
+	if p := recover(); p != nil {
+		*err = &Poison{Reason: Defect, Message: fmt.Sprintf("this version of Weir has a defect, because of which it cannot read the record: %v, at %s", p, panicked())}
+	}
+}
+
+// panicked returns where the function that is being recovered from panicked.
+func panicked() string {
+	var callers [16]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])]) // below Recover
+	for {
+		frame, more := frames.Next()
+		if !strings.HasPrefix(frame.Function, "runtime.") {
+			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
+	}
 }
