@@ -101,14 +101,14 @@ func (c *Contents) All(at int64) (rows []*features.Row) {
 
 // Find returns the row of a key; nil if there is none. Of contents that keep all versions it is that of a moment, in
 // milliseconds, else the newest one. If keys are networks, it is that of the narrowest network of an address whose row holds at
-// that moment.
+// that moment; the key may be a shortened text, as of an address with more white space than is kept.
 func (c *Contents) Find(key string, at int64) *features.Row {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if !c.table.Networks {
 		return c.of(key, at)
 	}
-	ip, ok := expr.ParseAddress([]byte(key))
+	ip, ok := expr.ParseAddress(value.Head([]byte(key)))
 	if !ok {
 		return nil
 	}

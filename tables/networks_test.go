@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,6 +116,12 @@ func TestRowOfANetwork(t *testing.T) {
 		{"10.1.2.3", "10.1.2.3/32", 0},
 		{" 10.1.2.3:443", "10.1.2.3/32", 0},
 		{"10.1.2.3, 11.1.1.1", "10.1.2.3/32", 0},
+		{strings.Repeat(" ", 300) + "10.1.2.3", "10.1.2.3/32", 0}, // shortened
+		{"10.1.2.3" + strings.Repeat(" ", 300) + ", 11.1.1.1", "10.1.2.3/32", 0},
+		{"10.1.2.3" + strings.Repeat(", 11.1.1.1", 40), "10.1.2.3/32", 0},
+		{"[::ffff:10.1.2.3]:443" + strings.Repeat(" ", 300), "10.1.2.3/32", 0},
+		{strings.Repeat(" ", 300) + "11.0.0.1", "", 0},
+		{strings.Repeat("1", 300), "", 0},
 		{"::ffff:10.1.2.3", "10.1.2.3/32", 0},
 		{"[2001:db8::1]:80", "2001:db8::/32", 0},
 		{"192.168.7.7", "192.168.0.0/16", 0},
@@ -126,7 +133,8 @@ func TestRowOfANetwork(t *testing.T) {
 		{"", "", 0},
 	} {
 		got := ""
-		if row := c.Find(test.ip, test.at); row != nil {
+		key := state.AppendEntity(nil, true, value.Value{Type: value.String, Str: []byte(test.ip)})
+		if row := c.Find(string(key), test.at); row != nil {
 			got = string(row.Values[features.ListValue].Str)
 		}
 		if got != test.want {

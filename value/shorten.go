@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -19,7 +20,8 @@ const (
 // SHA-256 in base64url.
 const hashText = 1 + 22
 
-// Shorten appends a text; if it is longer than `most` bytes, it appends a prefix and a hash of all of it. Different
+// Shorten appends a text; if it is longer than `most` bytes, it appends what it begins with after white space, and a hash of
+// all of it, so that spaces in front of a text do not hide what it is. Different
 // texts stay different, since it is infeasible to construct two with the same hash, but for the result itself, which stays as
 // it is: answers name values by it, and these may be asked about. A rule also asks about what an event says: if the result, sent
 // as a value, were another value, an asker could not tell which is meant.
@@ -27,12 +29,25 @@ func Shorten(dst, text []byte, most int) []byte {
 	if len(text) <= most {
 		return append(dst, text...)
 	}
-	n := most - hashText
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
+	begin := beginning(text)
+	if n := most - hashText; n < len(begin) {
+		for n > 0 && !utf8.RuneStart(begin[n]) {
+			n--
+		}
+		begin = begin[:n]
 	}
 	hash := hashOf(text)
-	return append(append(append(dst, text[:n]...), '~'), hash[:]...)
+	return append(append(append(dst, begin...), '~'), hash[:]...)
+}
+
+func beginning(text []byte) []byte { return bytes.TrimLeftFunc(text, unicode.IsSpace) }
+
+// Head returns what a text begins with if it is one that Shorten has shortened, else all of it.
+func Head(text []byte) []byte {
+	if n := len(text) - hashText; n >= 0 && text[n] == '~' {
+		return text[:n]
+	}
+	return text
 }
 
 // Kept returns the value as it is stored with a text of at most `most` bytes: long strings are shortened.
@@ -74,8 +89,8 @@ func (s *Sought) Is(text []byte) bool {
 
 // mayShorten reports whether a text is, but for the hash, the result of Shorten for a longer one.
 func mayShorten(short, long []byte) bool {
-	n := len(short) - hashText
-	return n >= 0 && short[n] == '~' && (n == 0 || utf8.RuneStart(long[n])) && bytes.Equal(short[:n], long[:n])
+	begin, n := beginning(long), len(short)-hashText
+	return n >= 0 && n <= len(begin) && short[n] == '~' && (n == 0 || n == len(begin) || utf8.RuneStart(begin[n])) && bytes.Equal(short[:n], begin[:n])
 }
 
 // hashOf returns the hash in a shortened text.

@@ -8,11 +8,33 @@ import (
 	"pgregory.net/rapid"
 )
 
+// spaces are often none, and often more than is kept.
+var spaces = rapid.OneOf(rapid.Just(""), rapid.Just(strings.Repeat(" ", 400)), rapid.StringMatching("[ \t\u00a0]{0,9}"))
+
+// White space hides nothing of a text that is shortened.
+func TestHeadOfShortened(t *testing.T) {
+	long := strings.Repeat(" ", 300)
+	for text, want := range map[string]string{
+		long + "10.1.2.3":            "10.1.2.3",
+		"\t" + long + "10.1.2.3, 5":  "10.1.2.3, 5",
+		"10.1.2.3" + long:            "10.1.2.3" + long[:MaxText-hashText-len("10.1.2.3")],
+		"10.1.2.3":                   "10.1.2.3",
+		" 10.1.2.3~":                 " 10.1.2.3~",
+		long:                         "",
+		"":                           "",
+		strings.Repeat("~", MaxText): strings.Repeat("~", MaxText-hashText),
+	} {
+		if got := string(Head(Shorten(nil, []byte(text), MaxText))); got != want {
+			t.Errorf("%q begins with %q, want %q", text, got, want)
+		}
+	}
+}
+
 // A text is shortened once: answers name values by the short form, and asked about, it must be the same value.
 func TestShortenOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(LeastMaxText, 300).Draw(t, "most")
-		text := []byte(rapid.StringN(0, 400, 600).Draw(t, "text"))
+		text := []byte(spaces.Draw(t, "before") + rapid.StringN(0, 400, 600).Draw(t, "text"))
 		short := Shorten(nil, text, most)
 		if len(short) > most || len(text) <= most && string(short) != string(text) {
 			t.Fatalf("%q of at most %d bytes is %q", text, most, short)
@@ -26,7 +48,7 @@ func TestShortenOnce(t *testing.T) {
 // A text is the same value as any short form of it, and as no other text.
 func TestSameText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := []byte(rapid.StringN(0, 400, 600).Draw(t, "text"))
+		text := []byte(spaces.Draw(t, "before") + rapid.StringN(0, 400, 600).Draw(t, "text"))
 		short := Shorten(nil, text, rapid.IntRange(LeastMaxText, 300).Draw(t, "most"))
 		other := slices.Clone(text)
 		if len(text) > 0 {

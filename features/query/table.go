@@ -58,22 +58,12 @@ func (r *Reading) ofEvent(a *Answer, f *frame, of *features.OfTable) {
 	var found lookup
 	known := isOf(r.inHand, f.InHand) && !r.inHand.Values[of.Event].IsNull()
 	if known {
-		found = r.find(of.Table, keyOf(of.Table, r.inHand.Values[of.Event]), f.at)
+		found = r.find(of.Table, string(state.AppendEntity(nil, true, r.inHand.Values[of.Event])), f.at)
 	}
 	r.ofTable(a, f, of, found)
 	if !known {
 		a.Value = value.Value{}
 	}
-}
-
-// keyOf returns the key of a value. An address is read before it is shortened: one behind many spaces would be in no network.
-func keyOf(t *features.Table, v value.Value) string {
-	if t.Networks {
-		if ip, ok := expr.ParseAddress(v.Str); ok {
-			return ip.String()
-		}
-	}
-	return string(state.AppendEntity(nil, true, v))
 }
 
 // ofTable answers with a field of a row, or whether there is a row.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -124,43 +122,6 @@ func TestTables(t *testing.T) {
 		}
 		if r.Next(&a); a.Status != Unavailable || !errors.Is(a.Err, state.ErrUnavailable) {
 			t.Errorf("without tables: got %s, %v", a.Status, a.Err)
-		}
-	}
-}
-
-// An address of the event in hand is looked up, however much stands around it.
-func TestPaddedAddressInNetworks(t *testing.T) {
-	r := defined.Registry(t, `
-streams:
-  pay: {topic: t, timestamp: at, fields: {user: string, ip: string}}
-lists:
-  vpn: {topic: lists, type: network}
-features:
-  paid: COUNT(1h, pay, user)
-  through_vpn: {expr: event.ip in vpn and paid == 0, stream: pay}
-`)
-	f := defined.Feature(t, r, "through_vpn")
-	tables := &someTables{rows: map[string]*features.Row{"vpn 10.1.2.3": {Values: make([]value.Value, 9)}}}
-	for ip, want := range map[string]string{
-		"10.1.2.3":                                "true PRESENT",
-		strings.Repeat(" ", 300) + "10.1.2.3":     "true PRESENT",
-		"[::ffff:10.1.2.3]:443":                   "true PRESENT",
-		"10.1.2.3" + strings.Repeat(", 10.9", 99): "true PRESENT",
-		strings.Repeat(" ", 300) + "10.1.2.4":     "false NOT_FOUND",
-		strings.Repeat("x", 300):                  "false NOT_FOUND",
-	} {
-		var reading Reading
-		reading.Reset(1000)
-		reading.SetTables(tables)
-		reading.SetInHand(&record.Event{Stream: f.InHand, Values: []value.Value{{}, {Type: value.String, Str: []byte(ip)}}})
-		reading.Want(f, "u", 1000)
-		if err := reading.Read(t.Context(), noState{}); err != nil {
-			t.Fatal(err)
-		}
-		var a Answer
-		reading.Next(&a)
-		if got := fmt.Sprintf("%s %s", a.AppendValue(nil), a.Status); got != want {
-			t.Errorf("%q: got %s, want %s", ip, got, want)
 		}
 	}
 }

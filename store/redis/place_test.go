@@ -134,7 +134,7 @@ func TestOlderLayout(t *testing.T) {
 	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		s.redis.HSet(context.Background(), keyspace.LayoutKey(s.namespace), keyspace.FormatField, "2")
-		want := fmt.Sprintf("namespace %q was written in layout 2, and this version of Weir reads and writes layout 14 only: "+
+		want := fmt.Sprintf("namespace %q was written in layout 2, and this version of Weir reads and writes layout 15 only: "+
 			"use a version that knows layout 2, or another namespace, into which the log is read from its start", s.namespace)
 		if err := s.CheckLayout(context.Background()); err == nil || err.Error() != want {
 			t.Errorf("got error %v, want %s", err, want)

@@ -34,7 +34,7 @@ import (
 )
 
 // format is the version of the layout of keys and values.
-const format = 14
+const format = 15
 
 //go:embed candidate.lua
 var candidateLua string
