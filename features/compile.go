@@ -68,11 +68,8 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 	if f.Window.Exact {
 		return c.addLog(f, in)
 	}
-	for _, measure := range f.Function.(aggregate.Mergeable).Measures(f.Call) {
-		if measure == state.CountValues && f.Stream.Fields[in.Field].Required {
-			// No event lacks the field, so counting values is counting events.
-			measure = state.CountEvents
-		}
+	measures := f.Function.(aggregate.Mergeable).Measures(f.Call)
+	for _, measure := range measures {
 		s := &state.Series{
 			Stream: f.Stream.Name, Where: f.Where, By: f.By,
 			Measure: measure, Field: f.Field, Type: f.Call.Type, Scale: f.Call.Scale,
@@ -90,6 +87,9 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 		}
 		if measure.OfCondition() {
 			s.Condition, write.condition = f.Condition, in.Condition
+		}
+		if len(measures) > 1 {
+			s.Quotient = cmp.Or(f.Condition, f.Field)
 		}
 		if measure.OfEvents() {
 			s.Field, s.Type, s.Scale, write.field = "", value.Null, 0, -1
@@ -357,6 +357,9 @@ func seriesIdentity(s *state.Series, stream *record.Stream, tile string) string 
 	if s.Condition != "" {
 		fmt.Fprintf(&b, "condition %q\n", s.Condition)
 	}
+	if s.Quotient != "" {
+		fmt.Fprintf(&b, "quotient %q\n", s.Quotient)
+	}
 	if s.Measure == state.RememberID {
 		b.WriteString(idPaths(stream))
 	}
@@ -364,7 +367,7 @@ func seriesIdentity(s *state.Series, stream *record.Stream, tile string) string 
 		per := stream.Fields[stream.FieldIndex(s.Per)]
 		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\n", s.Per, per.Type, per.Scale, s.Keys)
 	}
-	return b.String() + derivation(strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), stream)
+	return b.String() + derivation(strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Quotient, s.Per}), " "), stream)
 }
 
 // idPaths names where events have their IDs: an ID at another path is not the same, though it may have the same text. Like the

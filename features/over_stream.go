@@ -148,8 +148,9 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 	return list
 }
 
-// IsQuotient reports whether the value is a quotient of two terms with state of their own, which some other feature may
-// have needed for longer: an average or a ratio in tiles, or a ratio whose condition is a column of a log.
+// IsQuotient reports whether the value is a quotient of two terms with state of their own, of which one may be complete for
+// longer than the other: an average or a ratio in tiles, of which a bound may have dropped more of one term; or a ratio whose
+// condition is a column of a log, which other features may have needed for longer.
 func (f *Feature) IsQuotient() bool {
 	function, ok := f.Function.(aggregate.Mergeable)
 	return ok && len(function.Measures(f.Call)) > 1 && (!f.Window.Exact || f.Condition != "")

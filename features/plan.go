@@ -80,7 +80,7 @@ const filtered = "!"
 // seriesKey returns the key in Plan.Retained of a series fed by a stream's events, with the current definition of the
 // stream.
 func seriesKey(stream *record.Stream, s *state.Series) string {
-	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), s.Field, s.Per)
+	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Quotient, s.Per}), " "), s.Field, s.Per)
 }
 
 // columnKey returns the key in Plan.Retained of a log column; text is the name of a field or an expression.

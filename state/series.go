@@ -30,6 +30,10 @@ type Series struct {
 
 	// Condition is the condition that CountHolds counts, in canonical form.
 	Condition string
+	// Quotient is, for one of the two terms of an average or a ratio, the field or the condition that both depend on. They
+	// are shared with no other features, so that both count the same events: those since the same moment, of which the
+	// same were dead letters.
+	Quotient string
 	// Per is the field whose values are the keys of Groups: events that lack it are skipped. It is
 	// empty if the series is not kept by keys.
 	Per string

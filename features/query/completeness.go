@@ -48,7 +48,7 @@ func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 }
 
 // uneven reports whether a feature is a quotient of which the state of one term is complete for longer than that of the
-// other: an average beside an older sum, for example.
+// other: a ratio in a log that is older than the column of its condition.
 func uneven(f *features.Feature, h *state.History) bool {
 	if !f.IsQuotient() {
 		return false

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// An average that is defined beside an older sum would divide the older amounts by the number of newer ones. So it has no
-// value until both are complete for as long. The same is true of ratios, and of categories.
+// An average that is defined beside an older sum does not divide the older amounts by the number of newer ones: both of its
+// terms are its own. The same is true of ratios, and of categories. A ratio in a log has no value until its condition is
+// complete for as long as the log.
 func TestIncompleteQuotientsCountTheSameEvents(t *testing.T) {
 	const old, changed, young, at = int64(1_532_300_000_000), int64(1_532_400_000_000), int64(1_532_500_000_000), int64(1_532_520_000_000)
 	quotients := []string{
@@ -27,7 +28,7 @@ func TestIncompleteQuotientsCountTheSameEvents(t *testing.T) {
 	}{
 		{
 			[]string{"total: SUM(7d, tx, amount, user)", "totals: SUM(7d, tx, amount, user, per=device)", "all: COUNT(7d, tx, user)", "last: COUNT(7d, tx, user, tile=exact)"},
-			map[string]string{"mean": "null", "means": "null", "share": "null", "exact_share": "null", "exact_mean": "10"},
+			map[string]string{"mean": "10", "means": `{"d":10}`, "share": "1", "exact_share": "null", "exact_mean": "10"},
 		},
 		{
 			[]string{"other: COUNT(7d, tx, device)"},
