@@ -71,7 +71,7 @@ func fromTiles(a *Answer, f *frame, states []state.WindowState) {
 	a.From, a.To, a.CompleteSince, a.since, a.coveredSince = f.from, f.to, state.MinTime, state.MinTime, f.from
 	r := f.Merge(states, f.at-f.Window.Delay.Milliseconds())
 	setResult(a, f.Spec, f.Per, &r)
-	a.Exact = a.Exact && !f.early
+	a.Exact = a.Exact && !f.exceeds
 }
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. It fails if a log is damaged.

@@ -15,7 +15,7 @@ type frame struct {
 	parts    []int       // the frames of its parts
 	windows  []int       // of its series if it is over a stream, indices in Reading.windows
 	from, to int64       // what its window covers, in milliseconds; not of an exact one
-	early    bool        // whether from is before the window begins
+	exceeds  bool        // whether the tiles have more than the window, see window.Exceeds
 	compared *comparison // nil if its filter does not compare with the event in hand
 }
 
@@ -47,7 +47,7 @@ func (r *Reading) frame(f *features.Feature, at int64, stored bool) int {
 		next.windows = r.windowsOf(f, at, stored)
 		if !f.Window.Exact {
 			next.from, next.to = f.Window.Covers(f.Series[0], at, r.now)
-			next.early = f.Window.BeginsEarly(f.Series[0], at)
+			next.exceeds = f.Window.Exceeds(f.Series[0], at)
 		}
 	}
 	r.frames = append(r.frames, next)

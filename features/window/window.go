@@ -172,15 +172,15 @@ func (w *Window) begins(s *state.Series, at int64) int64 {
 	}
 }
 
-// BeginsEarly reports whether the first tile begins before the window at a moment, as tiles of another width may that stand in
-// for the feature's own.
-func (w *Window) BeginsEarly(s *state.Series, at int64) bool {
+// Exceeds reports whether the tiles at a moment have more than those of the window, as tiles of another width may that stand in
+// for the feature's own: the first one begins before the window, or the last one has events that the delay leaves out.
+func (w *Window) Exceeds(s *state.Series, at int64) bool {
 	if s.Tile == 0 || !w.Forgets() {
 		return false
 	}
 	at -= w.Delay.Milliseconds()
 	begins := w.begins(s, at)
-	return s.TileOf(begins)*s.Tile < begins
+	return s.TileOf(begins)*s.Tile < begins || w.Delay > 0 && w.Tile > 0 && s.EndOf(s.TileOf(at)) > state.FloorDiv(at, w.Tile.Milliseconds())*w.Tile.Milliseconds()+w.Tile.Milliseconds()-1
 }
 
 // TileCount returns the greatest number of the window's tiles.
