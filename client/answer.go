@@ -21,6 +21,9 @@ const (
 	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now, or a table is not read yet: there is no value
 )
 
+// known reports that a value covers its whole window and nothing after it.
+func (s Status) known() bool { return s == Present || s == NullValue || s == NotFound }
+
 // Statuses are all statuses that this client knows. A later server may send others.
 var Statuses = []Status{Present, NullValue, NotFound, Incomplete, LaterEvents, NoEvent, OutsideMaxAge, Damaged, Unavailable}
 
@@ -85,17 +88,36 @@ type Feature struct {
 	// backfill is running.
 	Filled *float64
 	Oldest time.Time // with OutsideMaxAge, the oldest moment that can be asked for
-	// Members are the answers about the members that the question names, in order; Value and Status
-	// are empty then.
+	// Members are the answers about the members that the question names, in order. Value and Status are then empty, because
+	// each member has its own: see Member.Known.
 	Members []Member
 }
 
-// Member is the answer about one member.
+// Known reports whether the value covers its whole window and nothing after it, so that a rule may use it: Status is
+// Present, NullValue or NotFound. A feature with Members is known if all of them are.
+//
+// Never take what is not known for 0, which approves. Incomplete and LaterEvents come with a value, but events are missing
+// from it, or too many in it. A known value may be null, such as an average without events: look at the last result of
+// Int, Float and the like.
+func (f Feature) Known() bool {
+	for _, m := range f.Members {
+		if !m.Known() {
+			return false
+		}
+	}
+	return len(f.Members) > 0 || f.Status.known()
+}
+
+// Member is the answer about one member. Each has a status of its own.
 type Member struct {
 	Member Value // as sent
 	Met    Value // a bool; null if it is unknown
 	Status Status
 }
+
+// Known reports whether it is known if the member occurred: Met is not null, and it covers the whole window and nothing
+// after it. Look at this before Met: a member that is not known is not one that never occurred.
+func (m Member) Known() bool { return m.Status.known() && !m.Met.IsNull() }
 
 // UnmarshalJSON decodes a feature of the server's answer.
 func (f *Feature) UnmarshalJSON(text []byte) error {

@@ -5,7 +5,15 @@
 //		Features: []string{"device_tx_7d"},
 //		Entities: []client.Entity{{"device_id": "d000001"}},
 //	})
-//	n, ok := answer.Results[0].Features["device_tx_7d"].Int()
+//	if err != nil {
+//		… // decide without features
+//	}
+//	transactions := answer.Results[0].Features["device_tx_7d"]
+//	if n, ok := transactions.Int(); !transactions.Known() || !ok {
+//		… // decide without this feature: it is not 0
+//	} else if n > 3 {
+//		…
+//	}
 //
 // A question writes nothing, so it is retried where that may help: when the connection fails, and
 // when the server answers 503 and says when to retry. A Client may be used by many goroutines at

@@ -17,21 +17,28 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	answer, err := weir.Query(ctx, client.Question{
-		Service:  "payment_risk",
-		Entities: []client.Entity{{"device_id": "d000001", "user_id": "u000001"}, {"device_id": "d000002", "user_id": "u000002"}},
+		Service: "payment_risk",
+		Entities: []client.Entity{
+			{"device_id": "d000001", "user_id": "u000001"},
+			{"device_id": "d000002", "user_id": "u000002"},
+			{"device_id": "d000003", "user_id": "u000003"},
+		},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, result := range answer.Results {
-		transactions, _ := result.Features["device_tx_7d"].Int()
 		amount := result.Features["user_amount_1d"]
-		spent, _ := amount.Float()
-		fmt.Println(transactions, spent, amount.Status)
+		if spent, ok := amount.Float(); amount.Known() && ok {
+			fmt.Println(spent, amount.Status)
+		} else {
+			fmt.Println("unknown, which is not 0:", amount.Status)
+		}
 	}
 	// Output:
-	// 3 99.75 PRESENT
-	// 0 0 NOT_FOUND
+	// 99.75 PRESENT
+	// 0 NOT_FOUND
+	// unknown, which is not 0: UNAVAILABLE
 }
 
 // The pending payment counts before it is on the bus.
@@ -49,8 +56,10 @@ func ExampleClient_Query_pending() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	spent, _ := answer.Results[0].Features["user_amount_1d"].Number() // exact
-	fmt.Println(spent)
+	amount := answer.Results[0].Features["user_amount_1d"]
+	if spent, ok := amount.Number(); amount.Known() && ok { // with all its digits
+		fmt.Println(spent)
+	}
 	// Output: 112.25
 }
 
@@ -59,19 +68,23 @@ func ExampleClient_Query_members() {
 	answer, err := weir.Query(context.Background(), client.Question{
 		Features: []string{"user_merchant_seen"},
 		Entities: []client.Entity{{"user_id": "u000001"}},
-		Members:  []any{"m000001", "m000009"},
+		Members:  []any{"m000001", "m000009", "m000010"},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, m := range answer.Results[0].Features["user_merchant_seen"].Members {
 		merchant, _ := m.Member.String()
-		met, known := m.Met.Bool()
-		fmt.Println(merchant, met, known)
+		if met, ok := m.Met.Bool(); m.Known() && ok { // each member has a status of its own
+			fmt.Println(merchant, met)
+		} else {
+			fmt.Println(merchant, "may have been seen")
+		}
 	}
 	// Output:
-	// m000001 true true
-	// m000009 false true
+	// m000001 true
+	// m000009 false
+	// m000010 may have been seen
 }
 
 func ExampleError() {

@@ -13,13 +13,17 @@ const (
 		{"entity":{"device_id":"d000001","user_id":"u000001"},"features":{
 			"device_tx_7d":{"value":3,"status":"PRESENT"},"user_amount_1d":{"value":99.75,"status":"PRESENT"}}},
 		{"entity":{"device_id":"d000002","user_id":"u000002"},"features":{
-			"device_tx_7d":{"value":0,"status":"NOT_FOUND"},"user_amount_1d":{"value":0,"status":"NOT_FOUND"}}}]}`
+			"device_tx_7d":{"value":0,"status":"NOT_FOUND"},"user_amount_1d":{"value":0,"status":"NOT_FOUND"}}},
+		{"entity":{"device_id":"d000003","user_id":"u000003"},"features":{
+			"device_tx_7d":{"value":1,"status":"PRESENT"},"user_amount_1d":{"value":null,"status":"UNAVAILABLE"}}}]}`
 	ofAmount = `{"at":1784980800000,"results":[{"entity":{"user_id":"u000001"},"features":{
 		"user_amount_1d":{"value":112.25,"status":"PRESENT"}}}],
 		"pending":[{"stream":"transaction","time":1784980800000}]}`
 	ofMembers = `{"at":1784980800000,"results":[{"entity":{"user_id":"u000001"},"features":{
-		"user_merchant_seen":{"value":true,"status":"PRESENT","members":[
-			{"member":"m000001","value":true},{"member":"m000009","value":false}]}}}]}`
+		"user_merchant_seen":{"capped":true,"members":[
+			{"member":"m000001","value":true,"status":"PRESENT"},
+			{"member":"m000009","value":false,"status":"PRESENT"},
+			{"member":"m000010","value":null,"status":"PRESENT"}]}}}]}`
 	ofUnknown = `{"error":{"code":"unknown_feature","message":"feature \"device_tx_8d\" does not exist",
 		"feature":"device_tx_8d","nearest":"device_tx_7d"}}`
 )
