@@ -162,12 +162,11 @@ func (s *ruleSet) decideUnanswered(amount float64) (*decision, error) {
 }
 
 // known returns a feature's number. ok is false if the feature is OUTSIDE_MAX_AGE, younger than its
-// window (INCOMPLETE), missing from the answer, or has a status that this program does not know:
+// window (INCOMPLETE), missing from the answer, or has a status that the client does not know:
 // none of these counts as 0.
 func known(f client.Feature) (float64, bool) {
-	switch f.Status {
-	case client.Present, client.NullValue, client.NotFound:
-		return f.Float()
+	if !f.Known() {
+		return 0, false
 	}
-	return 0, false
+	return f.Float()
 }
