@@ -33,13 +33,16 @@ type Answer struct {
 	Pending []Outcome // of the pending events, in their order
 	Results []Result  // of the entities, in their order
 	Applied bool      // whether the record of WaitFor is in the results
+	// NothingApplied is true if Applied is false because no record of that partition was ever applied: perhaps there is no
+	// such partition.
+	NothingApplied bool
 	// Replica is true if any of the state was read from a replica. Everything that its master had applied Staleness
 	// before the read is in the results.
 	Replica   bool
 	Staleness time.Duration
-	// TableLag is how long before the answer, at the most, all rows were known of the tables that features look up; zero if
-	// none does.
-	TableLag time.Duration
+	// TableLag is how long before the answer, at the most, all rows were known of the tables that features look up; nil if
+	// they look up none, or none that the server has read yet.
+	TableLag *time.Duration
 }
 
 // Outcome states how a pending event was read.
@@ -162,10 +165,13 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	var wire struct {
 		At      int64
 		Results []Result
-		Waited  struct{ Applied bool }
+		Waited  struct {
+			Applied        bool
+			NothingApplied bool `json:"nothing_applied"`
+		}
 		From    string `json:"read_from"`
 		Stale   int64  `json:"staleness_ms"`
-		Lag     int64  `json:"table_lag_ms"`
+		Lag     *int64 `json:"table_lag_ms"`
 		Pending []struct {
 			Stream             string
 			Time               int64
@@ -177,9 +183,12 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &wire); err != nil {
 		return err
 	}
-	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied,
-		Replica: wire.From == "replica", Staleness: time.Duration(wire.Stale) * time.Millisecond,
-		TableLag: time.Duration(wire.Lag) * time.Millisecond}
+	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied, NothingApplied: wire.Waited.NothingApplied,
+		Replica: wire.From == "replica", Staleness: time.Duration(wire.Stale) * time.Millisecond}
+	if wire.Lag != nil {
+		lag := time.Duration(*wire.Lag) * time.Millisecond
+		a.TableLag = &lag
+	}
 	for _, p := range wire.Pending {
 		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, moment(p.Met), p.Late, p.Uncounted})
 	}

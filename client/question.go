@@ -29,8 +29,8 @@ type Question struct {
 	// Event is the event in hand, for features that read its fields: it is only looked at, and does not count. Without it
 	// the latest of Pending is in hand.
 	Event *Event
-	// WaitFor is a record that was written and must count: the answer waits for it, and Applied reports whether it was
-	// applied in time.
+	// WaitFor is a record that was written and must count: the answer waits for it, and Answer.Applied reports whether it
+	// was applied in time.
 	WaitFor *Record
 }
 

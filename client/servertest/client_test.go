@@ -116,27 +116,29 @@ func TestPendingOutcomes(t *testing.T) {
 func TestWaitFor(t *testing.T) {
 	weir := client.New(startServer())
 	for _, test := range []struct {
-		record client.Record
-		want   bool
+		record        client.Record
+		want, nothing bool
 	}{
-		{client.Record{Topic: "transactions", Offset: 2}, true},
-		{client.Record{Topic: "transactions", Offset: 3, Timeout: time.Millisecond}, false},
-		{client.Record{Topic: "transactions", Partition: 1, Offset: 2, Timeout: time.Millisecond}, false},
+		{client.Record{Topic: "transactions", Offset: 2}, true, false},
+		{client.Record{Topic: "transactions", Offset: 3, Timeout: time.Millisecond}, false, false},
+		{client.Record{Topic: "transactions", Partition: 1, Offset: 2, Timeout: time.Millisecond}, false, true},
 	} {
 		answer, err := weir.Query(t.Context(), client.Question{
 			Features: []string{"device_tx_7d"}, Entities: []client.Entity{{"device_id": "d000001"}}, WaitFor: &test.record,
 		})
-		if err != nil || answer.Applied != test.want {
-			t.Errorf("%+v: %+v, %v; want applied %v", test.record, answer, err, test.want)
+		if err != nil || answer.Applied != test.want || answer.NothingApplied != test.nothing {
+			t.Errorf("%+v: %+v, %v; want applied %v, nothing applied %v", test.record, answer, err, test.want, test.nothing)
 		}
 	}
 }
 
 func TestStaleness(t *testing.T) {
+	lag, none := 34*time.Millisecond, time.Duration(0)
 	for body, want := range map[string]client.Answer{
-		`{"at":1784980800000,"read_from":"replica","staleness_ms":12,"table_lag_ms":34}`: {At: now, Replica: true, Staleness: 12 * time.Millisecond, TableLag: 34 * time.Millisecond},
+		`{"at":1784980800000,"read_from":"replica","staleness_ms":12,"table_lag_ms":34}`: {At: now, Replica: true, Staleness: 12 * time.Millisecond, TableLag: &lag},
+		`{"at":1784980800000,"table_lag_ms":0}`:                                          {At: now, TableLag: &none},
 		`{"at":1784980800000,"read_from":"master"}`:                                      {At: now},
-		`{"at":1784980800000}`: {At: now},
+		`{"at":1784980800000}`:                                                           {At: now},
 	} {
 		var got client.Answer
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
