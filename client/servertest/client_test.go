@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -129,6 +130,33 @@ func TestWaitFor(t *testing.T) {
 		if err != nil || answer.Applied != test.want || answer.NothingApplied != test.nothing {
 			t.Errorf("%+v: %+v, %v; want applied %v, nothing applied %v", test.record, answer, err, test.want, test.nothing)
 		}
+	}
+}
+
+// Members are listed also where there is no answer, and are then not known.
+func TestMembers(t *testing.T) {
+	weir := client.New(startServer())
+	answer, err := weir.Query(t.Context(), client.Question{
+		Features: []string{"user_merchant_seen"}, Entities: []client.Entity{{"user_id": "u000001"}, {"user_id": nil}}, Members: []any{"m000001", "m000009"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range answer.Results {
+		f := r.Features["user_merchant_seen"]
+		got = append(got, fmt.Sprint(f.Known()))
+		for _, m := range f.Members {
+			merchant, _ := m.Member.String()
+			got = append(got, fmt.Sprint(merchant, " ", string(m.Met.JSON()), " ", m.Status, " ", m.Known()))
+		}
+	}
+	want := []string{
+		"true", "m000001 true PRESENT true", "m000009 false PRESENT true",
+		"false", "m000001 null NOT_FOUND false", "m000009 null NOT_FOUND false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
 	}
 }
 
