@@ -14,8 +14,8 @@ type Retries struct {
 	// Attempts is the greatest number of attempts; 1 never retries.
 	Attempts int
 	// First is the longest wait after the first attempt, Most the longest of all. Waits double, and are shortened by a
-	// random part, so that many clients do not retry at once. A 503 sets its own wait; if that is longer than Most,
-	// there is no retry.
+	// random part, so that many clients do not retry at once. After a 503 the wait is what its Retry-After says, and at
+	// random up to half of that longer; if Retry-After is longer than Most, there is no retry.
 	First, Most time.Duration
 }
 
@@ -40,7 +40,7 @@ func (c *Client) persist(ctx context.Context, attempt func() ([]byte, error)) ([
 		if !errors.As(err, &again) {
 			return content, err
 		}
-		wait := again.after + time.Duration(c.random()*float64(c.retries.backoff(n)))
+		wait := again.after + time.Duration(c.random()*float64(max(c.retries.backoff(n), again.after/2)))
 		deadline, limited := ctx.Deadline()
 		if n >= c.retries.Attempts || again.after > c.retries.Most || limited && time.Until(deadline) <= wait {
 			return nil, again.err

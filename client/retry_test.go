@@ -86,7 +86,9 @@ func TestRetries(t *testing.T) {
 			"waits do not grow forever", script{refused, refused, refused, refused, good},
 			Retries{Attempts: 9, First: 100 * time.Millisecond, Most: 300 * time.Millisecond}, 0, 0, 1, ms(0, 100, 300, 600, 900), "",
 		},
-		{"after a 503, when it says", script{response(503, "1", down), good}, DefaultRetries, 0, 0, 0.5, ms(0, 1005), ""},
+		{"after a 503, not before it says", script{response(503, "1", down), good}, DefaultRetries, 0, 0, 0, ms(0, 1000), ""},
+		{"after a 503, spread over half of what it says", script{response(503, "1", down), good}, DefaultRetries, 0, 0, 1, ms(0, 1500), ""},
+		{"after a 503 that says at once", script{response(503, "0", down), good}, DefaultRetries, 0, 0, 1, ms(0, 10), ""},
 		{
 			"not after a 503 that does not say", script{response(503, "", down)}, DefaultRetries, 0, 0, 1, ms(0),
 			"weir: the store cannot be read (store_unavailable)",
