@@ -210,6 +210,27 @@ def test_retries(asynchronous: bool, failures: list[Any], client: dict[str, Any]
     assert attempts == asked
 
 
+@pytest.mark.parametrize(
+    ("chance", "failure", "longest"),
+    [(0.0, "1", 1.0), (1.0, "1", 1.5), (1.0, "0", 0.01), (1.0, None, 0.01)],
+)
+def test_waits_are_spread(monkeypatch: pytest.MonkeyPatch, chance: float, failure: str | None, longest: float) -> None:
+    """Else all clients that a server refuses would ask again at once."""
+    waits: list[float] = []
+
+    def handler(_: httpx.Request) -> httpx.Response:
+        if waits:
+            return httpx.Response(200, content=answer({"f": feature()}))
+        if failure is None:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(503, headers={"Retry-After": failure}, json={"error": {"code": "overloaded", "message": "later"}})
+
+    monkeypatch.setattr("random.random", lambda: chance)
+    monkeypatch.setattr("time.sleep", waits.append)
+    ask(handler, client={"retries": weir.Retries()})
+    assert waits == [longest]
+
+
 class Trickle(httpx.AsyncByteStream):
     """An answer that never ends, although its bytes never stop."""
 

@@ -18,7 +18,7 @@ class Retries:
     first: float = 0.01
     """The longest wait after the first attempt, in seconds; it doubles after each further one."""
     most: float = 2.0
-    """The longest wait of all, in seconds. A 503 that asks for a longer one is not retried."""
+    """The longest wait of all, in seconds. A 503 whose Retry-After is longer is not retried."""
 
 
 class Attempts:
@@ -39,7 +39,7 @@ class Attempts:
     def wait(self, failure: Error | httpx.RequestError) -> float:
         """Returns the seconds to wait after a failed attempt.
 
-        The wait is partly random, so that many clients do not retry at once.
+        The wait is partly random, so that many clients do not retry at once: after Retry-After by up to half of it.
 
         Raises:
             Error, Unreachable: A retry would not help.
@@ -47,7 +47,7 @@ class Attempts:
         self._failed += 1
         after, retries = _retry_after(failure), self._retries
         if after is not None and after <= retries.most and self._failed < retries.attempts:
-            wait = after + random.random() * min(retries.first * 2.0 ** (self._failed - 1), retries.most)
+            wait = after + random.random() * max(min(retries.first * 2.0 ** (self._failed - 1), retries.most), after / 2)
             if time.monotonic() + wait < self._deadline:
                 return wait
         if isinstance(failure, Error):
