@@ -8,7 +8,7 @@ import java.util.concurrent.ThreadLocalRandom;
  *
  * @param attempts the maximum number of attempts; 1 disables retries
  * @param first the longest wait after the first attempt; it doubles after each further one
- * @param most the longest wait of all. A 503 that asks for a longer one is not retried.
+ * @param most the longest wait of all. A 503 whose Retry-After is longer is not retried.
  */
 public record Retries(int attempts, Duration first, Duration most) {
   /** Three attempts, the second after up to 10 ms. */
@@ -18,15 +18,16 @@ public record Retries(int attempts, Duration first, Duration most) {
   public static final Retries NEVER = new Retries(1, Duration.ZERO, Duration.ZERO);
 
   /**
-   * Returns the nanoseconds to wait after the nth attempt, at least after; negative if a retry would not help. The rest is
-   * random, so that many clients do not retry at once.
+   * Returns the nanoseconds to wait after the nth attempt, at least after; negative if a retry would not help. The rest, up
+   * to half of after, is random, so that many clients do not retry at once.
    */
   long waitNanos(int n, Duration after, long left) {
     if (n >= attempts || after.compareTo(most) > 0) {
       return -1;
     }
     double backoff = Math.min(first.toNanos() * Math.pow(2, n - 1), most.toNanos());
-    long wait = after.toNanos() + (long) (backoff * ThreadLocalRandom.current().nextDouble());
+    double spread = Math.max(backoff, after.toNanos() / 2.0);
+    long wait = after.toNanos() + (long) (spread * ThreadLocalRandom.current().nextDouble());
     return wait < left ? wait : -1;
   }
 }

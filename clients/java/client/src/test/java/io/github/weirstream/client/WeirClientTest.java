@@ -248,6 +248,21 @@ class WeirClientTest {
   }
 
   @Test
+  void waitsAreSpread() {
+    Map.of(Duration.ofSeconds(1), Duration.ofMillis(500), Duration.ZERO, Duration.ofMillis(10))
+        .forEach(
+            (after, spread) -> {
+              long longest = 0;
+              for (int i = 0; i < 1000; i++) {
+                long wait = Retries.DEFAULT.waitNanos(1, after, Long.MAX_VALUE) - after.toNanos();
+                assertTrue(wait >= 0 && wait <= spread.toNanos(), wait + " ns longer than " + after);
+                longest = Math.max(longest, wait);
+              }
+              assertTrue(longest > spread.toNanos() / 2, "at most " + longest + " ns longer than " + after);
+            });
+  }
+
+  @Test
   void timeRunsOut() {
     replies.add(new Reply(0, null, "late"));
     WeirException e =
