@@ -24,7 +24,7 @@ import java.util.List;
  * @param filled for an INCOMPLETE answer during a backfill: the share of missing records applied so far, else null
  * @param oldest for OUTSIDE_MAX_AGE, the oldest moment that can be asked for, else null
  * @param members one result for each member that the question names, in their order; value is then a null node and status
- *     UNKNOWN, because each member has its own
+ *     UNKNOWN, because each member has its own: see {@link Member#isKnown}
  */
 public record Feature(
     JsonNode value,
@@ -45,20 +45,29 @@ public record Feature(
     List<Member> members) {
 
   /**
-   * Whether a value occurred.
+   * Whether a value occurred. Each member has a status of its own.
    *
-   * @param met null if it is unknown
+   * @param met null if it is unknown, so that a condition with it throws: ask {@link #isKnown} first
    */
-  public record Member(JsonNode member, Boolean met, Status status) {}
+  public record Member(JsonNode member, Boolean met, Status status) {
+    /**
+     * Whether it is known if the value occurred: met is not null, and covers the whole window and nothing after it. A member
+     * that is not known is not one that never occurred.
+     */
+    public boolean isKnown() {
+      return met != null && status.isKnown();
+    }
+  }
 
   /**
-   * Whether the value covers its whole window and nothing after it, so that a rule may use it. An unknown value must not count as 0, which would
-   * approve.
+   * Whether the value covers its whole window and nothing after it, so that a rule may use it: the status is PRESENT,
+   * NULL_VALUE or NOT_FOUND. A feature with members is known if all of them are.
    *
-   * <p>A known value may be null, such as an average without events. Jackson reads a null node as 0: ask
-   * {@link JsonNode#isNumber} first.
+   * <p>Never take what is not known for 0, which approves. INCOMPLETE and LATER_EVENTS come with a value, but events are
+   * missing from it, or too many in it. A known value may be null, such as an average without events. Jackson reads a null
+   * node as 0: ask {@link JsonNode#isNumber} first.
    */
   public boolean isKnown() {
-    return status == Status.PRESENT || status == Status.NULL_VALUE || status == Status.NOT_FOUND;
+    return members.isEmpty() ? status.isKnown() : members.stream().allMatch(Member::isKnown);
   }
 }

@@ -23,6 +23,11 @@ public enum Status {
   /** A status of a later server that this client does not know: treat it as no value. */
   UNKNOWN;
 
+  /** Whether a value covers its whole window and nothing after it. */
+  boolean isKnown() {
+    return this == PRESENT || this == NULL_VALUE || this == NOT_FOUND;
+  }
+
   static Status of(String wire) {
     for (Status status : values()) {
       if (status.name().equals(wire)) {

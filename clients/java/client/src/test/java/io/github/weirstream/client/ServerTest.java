@@ -101,5 +101,6 @@ class ServerTest {
         weir.query(Question.features("card_merchants_7d").entity(KEYS).members(List.of("m0", "m1")))
             .results().get(0).feature("card_merchants_7d");
     assertEquals(List.of("m0", "m1"), feature.members().stream().map(m -> m.member().textValue()).toList());
+    assertTrue(feature.isKnown() && feature.members().get(1).isKnown(), feature.toString());
   }
 }

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.TextNode;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.io.InputStream;
@@ -179,6 +180,27 @@ class WeirClientTest {
             new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, Instant.ofEpochSecond(2), false, false)),
         answer.pending());
     assertThrows(IllegalArgumentException.class, () -> answer.results().get(0).feature("g"));
+  }
+
+  @Test
+  void rulesUseOnlyWhatIsKnown() {
+    for (Status status : Status.values()) {
+      boolean want = List.of(Status.PRESENT, Status.NULL_VALUE, Status.NOT_FOUND).contains(status);
+      assertEquals(want, feature("'value':null,'status':'" + status + "'").isKnown(), status.name());
+      assertEquals(want, new Feature.Member(TextNode.valueOf("m"), false, status).isKnown(), "a member that is " + status);
+      assertFalse(new Feature.Member(TextNode.valueOf("m"), null, status).isKnown(), "a member without an answer");
+    }
+    String known = "{'member':'m','value':false,'status':'NOT_FOUND'}";
+    assertTrue(feature("'members':[" + known + "]").isKnown());
+    for (String other : List.of("null,'status':'PRESENT'", "true,'status':'INCOMPLETE'")) {
+      assertFalse(feature("'members':[" + known + ",{'member':'n','value':" + other + "}]").isKnown(), other);
+    }
+  }
+
+  private Feature feature(String fields) {
+    replies.clear();
+    bodies.clear();
+    return ask(answer("'f':{" + fields + ",'from':0,'to':1,'exact':true}", ""), QUESTION).results().get(0).feature("f");
   }
 
   @Test
