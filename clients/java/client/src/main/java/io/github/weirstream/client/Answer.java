@@ -13,13 +13,22 @@ import java.util.Map;
  * @param results one for each entity, in the order of the question
  * @param pending how the pending events were read, in the order of the question
  * @param applied whether the record of {@link Question#waitFor} is in the results; false without one
+ * @param nothingApplied whether it is not because no record of that partition was ever applied: perhaps there is no such
+ *     partition
  * @param replica whether any of the state was read from a replica
  * @param staleness the maximum age of state read from a replica, else zero
- * @param tableLag how long before the answer, at the most, all rows were known of the tables that features look up; zero if
- *     none does
+ * @param tableLag how long before the answer, at the most, all rows were known of the tables that features look up; null if
+ *     they look up none, or none that the server has read yet
  */
 public record Answer(
-    Instant at, List<Result> results, List<PendingOutcome> pending, boolean applied, boolean replica, Duration staleness, Duration tableLag) {
+    Instant at,
+    List<Result> results,
+    List<PendingOutcome> pending,
+    boolean applied,
+    boolean nothingApplied,
+    boolean replica,
+    Duration staleness,
+    Duration tableLag) {
 
   /**
    * The features of one entity.

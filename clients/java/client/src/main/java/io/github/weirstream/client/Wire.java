@@ -38,13 +38,13 @@ final class Wire {
       Waited waited,
       @JsonProperty("read_from") String readFrom,
       @JsonProperty("staleness_ms") long staleness,
-      @JsonProperty("table_lag_ms") long tableLag) {}
+      @JsonProperty("table_lag_ms") Long tableLag) {}
 
   private record Result(JsonNode entity, Map<String, Value> features) {}
 
   private record Pending(String stream, Long time, boolean deduplicated, Long met, boolean late, boolean uncounted) {}
 
-  private record Waited(boolean applied) {}
+  private record Waited(boolean applied, @JsonProperty("nothing_applied") boolean nothingApplied) {}
 
   private record Member(JsonNode member, Boolean value, String status) {}
 
@@ -120,9 +120,10 @@ final class Wire {
                 .map(p -> new Answer.PendingOutcome(p.stream, moment(p.time), p.deduplicated, moment(p.met), p.late, p.uncounted))
                 .toList(),
         wire.waited != null && wire.waited.applied,
+        wire.waited != null && wire.waited.nothingApplied,
         "replica".equals(wire.readFrom),
         Duration.ofMillis(wire.staleness),
-        Duration.ofMillis(wire.tableLag));
+        wire.tableLag == null ? null : Duration.ofMillis(wire.tableLag));
   }
 
   private static Answer.Result result(Result wire) {

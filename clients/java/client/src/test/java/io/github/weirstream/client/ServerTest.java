@@ -79,6 +79,14 @@ class ServerTest {
   }
 
   @Test
+  void partitionsOfWhichNothingWasApplied() {
+    Answer answer =
+        weir.query(
+            Question.features("user_tx_1h").entity(KEYS).waitFor("transactions", 1_000_000, 0, Duration.ofMillis(1)));
+    assertTrue(!answer.applied() && answer.nothingApplied(), answer.toString());
+  }
+
+  @Test
   void refusals() {
     WeirException.Refused e =
         assertThrows(WeirException.Refused.class, () -> weir.feature("user_tx_lifetimes", Map.of("user_id", "u")));

@@ -171,7 +171,7 @@ class WeirClientTest {
     assertNull(answer.results().get(0).feature("seen").members().get(1).met());
     Feature.Member member = answer.results().get(0).feature("seen").members().get(0);
     assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
-    assertTrue(answer.applied() && answer.replica());
+    assertTrue(answer.applied() && !answer.nothingApplied() && answer.replica());
     assertEquals(Duration.ofMillis(1500), answer.staleness());
     assertEquals(Duration.ofMillis(200), answer.tableLag());
     assertEquals(
@@ -180,6 +180,17 @@ class WeirClientTest {
             new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, Instant.ofEpochSecond(2), false, false)),
         answer.pending());
     assertThrows(IllegalArgumentException.class, () -> answer.results().get(0).feature("g"));
+  }
+
+  @Test
+  void answersSayWhatTheyLack() {
+    Answer answer = ask(answer("'f':" + FEATURE, ",'waited':{'applied':false,'nothing_applied':true},'table_lag_ms':0"), QUESTION);
+    assertEquals(List.of(false, true, Duration.ZERO), List.of(answer.applied(), answer.nothingApplied(), answer.tableLag()));
+    replies.clear();
+    bodies.clear();
+    answer = ask(answer("'f':" + FEATURE, ""), QUESTION);
+    assertEquals(List.of(false, false), List.of(answer.applied(), answer.nothingApplied()));
+    assertNull(answer.tableLag());
   }
 
   @Test
