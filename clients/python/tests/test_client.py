@@ -125,12 +125,20 @@ def test_answer(asynchronous: bool) -> None:
     assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT), weir.Member("n", None, weir.Status.PRESENT))
     assert got.results[0]["seen"].status is None
     assert sorted(got.results[0]) == ["f", "lifetime", "newer", "past", "seen"]
-    assert (got.applied, got.read_from, got.staleness) == (True, "replica", timedelta(seconds=1.5))
+    assert (got.applied, got.nothing_applied, got.read_from, got.staleness) == (True, False, "replica", timedelta(seconds=1.5))
     assert got.table_lag == timedelta(milliseconds=200)
     assert got.pending == (
         weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False, True),
         weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False, met=epoch + timedelta(seconds=2)),
     )
+
+
+def test_what_answers_lack() -> None:
+    body = answer({"f": feature()}, waited={"applied": False, "nothing_applied": True}, table_lag_ms=0)
+    got = ask(lambda _: httpx.Response(200, content=body))
+    assert (got.applied, got.nothing_applied, got.table_lag) == (False, True, timedelta(0))
+    got = ask(lambda _: httpx.Response(200, content=answer({"f": feature()})))
+    assert (got.applied, got.nothing_applied, got.table_lag) == (None, False, None)
 
 
 def test_decimals_keep_their_digits() -> None:

@@ -50,6 +50,12 @@ def test_members(server: str) -> None:
     assert [m.member for m in answer.results[0]["card_merchants_7d"].members] == ["m0", "m1"]
 
 
+def test_a_partition_of_which_nothing_was_applied(server: str) -> None:
+    with weir.Client(server, timeout=60) as client:
+        answer = client.query(features=["user_tx_1h"], entities=[KEYS], wait_for=weir.Record("transactions", 1_000_000, 0, timeout=0.001))
+    assert (answer.applied, answer.nothing_applied) == (False, True)
+
+
 def test_refusals(server: str) -> None:
     with weir.Client(server, timeout=60) as client, pytest.raises(weir.Error) as e:
         client.feature("user_tx_lifetimes", user_id="u")

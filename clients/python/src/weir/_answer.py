@@ -123,12 +123,15 @@ class Answer:
     """One for each pending event, in the order of the question."""
     applied: bool | None = None
     """Whether the record of `wait_for` is in the results; None without one."""
+    nothing_applied: bool = False
+    """Whether it is not because no record of that partition was ever applied: perhaps there is no such partition."""
     read_from: str | None = None
     """replica if any of the state was read from one; None if the server reads from masters only."""
     staleness: timedelta | None = None
     """The maximum age of state read from a replica."""
     table_lag: timedelta | None = None
-    """How long before the answer, at the most, all rows were known of the tables that features look up; None if none does."""
+    """How long before the answer, at the most, all rows were known of the tables that features look up; None if they look up
+    none, or none that the server has read yet."""
 
 
 def decode(body: bytes, decimals: bool) -> Answer:
@@ -147,6 +150,7 @@ def decode(body: bytes, decimals: bool) -> Answer:
             for p in wire.get("pending", ())
         ),
         applied=waited and waited["applied"],
+        nothing_applied=bool(waited and waited.get("nothing_applied", False)),
         read_from=wire.get("read_from"),
         staleness=None if stale is None else timedelta(milliseconds=stale),
         table_lag=None if lag is None else timedelta(milliseconds=lag),
