@@ -133,6 +133,20 @@ def test_answer(asynchronous: bool) -> None:
     )
 
 
+def test_rules_use_only_what_is_known() -> None:
+    known = ["PRESENT", "NULL_VALUE", "NOT_FOUND"]
+    statuses = [*(s.value for s in weir.Status), "A_LATER_ONE"]
+    body = answer(
+        {s: feature(status=s, value=None) for s in statuses},
+        {s: {"members": [{"member": "m", "value": False, "status": s}], "from": 0, "to": 1, "exact": True} for s in statuses},
+        {"f": {"members": [{"member": m, "value": v, "status": "PRESENT"} for m, v in [("m", True), ("n", None)]], "from": 0, "to": 1, "exact": True}},
+    )
+    values, members, partly = ask(lambda _: httpx.Response(200, content=body)).results
+    assert [name for name, f in values.items() if f.known] == known
+    assert [name for name, f in members.items() if f.known and f.members[0].known] == known
+    assert ([m.known for m in partly["f"].members], partly["f"].known) == ([True, False], False)
+
+
 def test_what_answers_lack() -> None:
     body = answer({"f": feature()}, waited={"applied": False, "nothing_applied": True}, table_lag_ms=0)
     got = ask(lambda _: httpx.Response(200, content=body))

@@ -46,8 +46,10 @@ def test_pending_event(server: str) -> None:
 
 def test_members(server: str) -> None:
     with weir.Client(server, timeout=60) as client:
-        answer = client.query(features=["card_merchants_7d"], entities=[KEYS], members=["m0", "m1"])
-    assert [m.member for m in answer.results[0]["card_merchants_7d"].members] == ["m0", "m1"]
+        answer = client.query(features=["card_merchants_7d"], entities=[KEYS, {"card_id": None}], members=["m0", "m1"])
+    known, null = (r["card_merchants_7d"] for r in answer.results)
+    assert [(m.member, m.known) for m in known.members] == [("m0", True), ("m1", True)] and known.known
+    assert [(m.member, m.met, m.known) for m in null.members] == [("m0", None, False), ("m1", None, False)] and not null.known
 
 
 def test_a_partition_of_which_nothing_was_applied(server: str) -> None:

@@ -6,7 +6,9 @@
         keys = {"user_id": "u000001", "device_id": "d000001", "card_id": "c000001"}
         answer = client.query(service="payment_risk", entities=[keys])
         spent = answer.results[0]["user_amount_1d"]
-        if spent.status is weir.Status.PRESENT and spent.value > 10_000:
+        if not spent.known:
+            ...  # decide without it: it is not 0
+        elif spent.value is not None and spent.value > 10_000:
             ...
 
 `AsyncClient` does the same for asyncio and trio; `Client.frame` asks about the entities of a pandas DataFrame.

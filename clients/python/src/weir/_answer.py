@@ -32,13 +32,22 @@ class Status(str, Enum):
     """The state of the entity cannot be read: there is no value until an operator repairs it."""
 
 
+_KNOWN = (Status.PRESENT, Status.NULL_VALUE, Status.NOT_FOUND)
+
+
 @dataclass(frozen=True)
 class Member:
-    """Whether a member that the question names occurred for an entity; ``met`` is None if that is unknown."""
+    """Whether a member that the question names occurred for an entity. Each member has a status of its own."""
 
     member: Any
     met: bool | None
+    """None if it is unknown, which is not False: look at `known` first."""
     status: Status | str
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known if the member occurred: `met` is not None, and covers the whole window and nothing after it."""
+        return self.met is not None and self.status in _KNOWN
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Feature:
     value: Any
     """None, a number, string or bool, or lists and dicts of them; also None if there are `members`."""
     status: Status | str | None
-    """None if there are `members`: each has its own."""
+    """None if there are `members`: each has its own, see `Member.known`."""
     start: datetime | None
     """The first millisecond that the value covers; None for a lifetime. `from` on the wire."""
     end: datetime
@@ -77,6 +86,17 @@ class Feature:
     """For OUTSIDE_MAX_AGE, the oldest moment that can be asked for."""
     members: tuple[Member, ...] = ()
     """One for each member that the question names, in their order."""
+
+    @property
+    def known(self) -> bool:
+        """Whether the value covers its whole window and nothing after it, so that a rule may use it.
+
+        The status is PRESENT, NULL_VALUE or NOT_FOUND. A feature with `members` is known if all of them are.
+
+        Never take what is not known for 0, which approves. INCOMPLETE and LATER_EVENTS come with a value, but events are
+        missing from it, or too many in it. A known value may be None, such as an average without events.
+        """
+        return all(m.known for m in self.members) if self.members else self.status in _KNOWN
 
 
 @dataclass(frozen=True)
