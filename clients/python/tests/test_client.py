@@ -356,7 +356,7 @@ def test_frame() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         asked.append(json.loads(request.content))
         entities = asked[-1]["entities"]
-        values = [{"f": feature(value=int(e.get("user_id", "0"))), "g": feature(status="NOT_FOUND", exact=False)} for e in entities]
+        values = [{"f": feature(value=int(e["user_id"] or "0")), "g": feature(status="NOT_FOUND", exact=False)} for e in entities]
         return httpx.Response(200, content=answer(*values))
 
     rows = pandas.DataFrame({"user_id": ["1", "2", None], "age": [7, None, 9]}, index=[5, 3, 4])
@@ -365,7 +365,8 @@ def test_frame() -> None:
     assert list(frame.index) == [5, 3, 4]
     assert frame["f"].tolist() == [1, 2, 0]
     assert frame["g__status"].tolist() == ["NOT_FOUND"] * 3 and frame["f__exact"].tolist() == [True] * 3
-    assert [q["entities"] for q in asked] == [[{"user_id": "1", "age": 7}, {"user_id": "2"}], [{"age": 9}]]
+    # A missing key is null: the server refuses all rows if one lacks a key.
+    assert [q["entities"] for q in asked] == [[{"user_id": "1", "age": 7}, {"user_id": "2", "age": None}], [{"user_id": None, "age": 9}]]
     assert [q.get("at") for q in asked] == [None, 1000]  # all rows have one moment
 
 
@@ -374,15 +375,15 @@ def test_frame_names_the_row_that_is_refused() -> None:
 
     def handler(request: httpx.Request) -> httpx.Response:
         entities = json.loads(request.content)["entities"]
-        if {} in entities:
-            error = {"code": "missing_key", "message": "entity 1 has no key", "key": "user_id", "entity": entities.index({})}
+        if {"user_id": 4} in entities:
+            error = {"code": "wrong_type", "message": "4 is no string", "key": "user_id", "entity": entities.index({"user_id": 4})}
             return httpx.Response(400, json={"error": error})
         return httpx.Response(200, content=answer(*[{"f": feature()}] * len(entities)))
 
     with weir.Client(ADDRESS, transport=httpx.MockTransport(handler)) as client:
         with pytest.raises(weir.Error) as raised:
-            client.frame(pandas.DataFrame({"user_id": ["1", "2", "3", None]}), features=["f"], batch=2)
-    assert (str(raised.value), raised.value.entity, raised.value.key) == ("row 3: entity 1 has no key (missing_key)", 3, "user_id")
+            client.frame(pandas.DataFrame({"user_id": ["1", None, "3", 4]}), features=["f"], batch=2)
+    assert (str(raised.value), raised.value.entity, raised.value.key) == ("row 3: 4 is no string (wrong_type)", 3, "user_id")
 
 
 def test_frame_keeps_the_digits_of_integers() -> None:

@@ -81,3 +81,14 @@ def test_frame(server: str) -> None:
         frame = client.frame(rows, features=["user_tx_lifetime"])
     assert 0 < frame["user_tx_lifetime"].sum() <= 2000
     assert list(frame.index) == list(rows.index)
+
+
+def test_frame_with_missing_keys(server: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    with weir.Client(server, timeout=60) as client:
+        frame = client.frame(pandas.DataFrame({"user_id": ["u000001", None, pandas.NA]}), features=["user_tx_lifetime"], quality=True)
+        with pytest.raises(weir.Error, match="row 201: .*wrong_type") as e:
+            client.frame(pandas.DataFrame({"user_id": [None] * 201 + [7]}), features=["user_tx_lifetime"])
+    assert frame["user_tx_lifetime__status"].tolist() == ["PRESENT", "NOT_FOUND", "NOT_FOUND"]
+    assert frame["user_tx_lifetime"].isna().tolist() == [False, True, True]
+    assert e.value.entity == 201

@@ -133,12 +133,13 @@ class Client(_Base):
         """Returns the features of the entities in a DataFrame's rows: a column for each feature, with the rows' index.
 
         Args:
-            entities: Columns are keys.
+            entities: Columns are keys. None, NaN, NaT and NA are null keys, whose features have no value and are NOT_FOUND.
             features: Names of features.
             service: The name of a service.
             at: The moment of all rows; by default that of the first batch, which is a little in the past for the later ones: what
                 has happened since may make their features `LATER_EVENTS`.
-            quality: Adds the columns `<feature>__status` and `<feature>__exact`.
+            quality: Adds the columns `<feature>__status` and `<feature>__exact`. Without them nothing tells an INCOMPLETE value
+                from a complete one.
             batch: Rows in one question; the server limits rows times features (api.max_values).
 
         Raises:
@@ -151,7 +152,7 @@ class Client(_Base):
         names = None if features is None else list(features)
         columns: list[dict[str, Any]] = []
         for begin in range(0, len(rows), batch):
-            keys = [{str(k): v for k, v in row.items() if not _missing(v)} for row in rows[begin : begin + batch]]
+            keys = [{str(k): None if _missing(v) else v for k, v in row.items()} for row in rows[begin : begin + batch]]
             try:
                 answer = self.query(features=names, service=service, entities=keys, at=at)
             except Error as e:
@@ -235,5 +236,5 @@ class AsyncClient(_Base):
 
 
 def _missing(value: Any) -> bool:
-    """Reports None, NaN, NaT and NA: the entity lacks the key."""
+    """Reports None, NaN, NaT and NA."""
     return value is None or value != value or type(value).__name__ == "NAType"
