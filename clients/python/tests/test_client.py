@@ -349,6 +349,28 @@ def test_every_failure_is_a_weir_error(asynchronous: bool) -> None:
     assert asked == 1
 
 
+@pytest.mark.parametrize("client", [weir.Client, weir.AsyncClient])
+@pytest.mark.parametrize("address", ["", "localhost:8080", "http://", "http://weir:80a", "http://weir:99999", "ftp://weir", "http://weir\n"])
+def test_malformed_addresses(client: type[weir.Client] | type[weir.AsyncClient], address: str) -> None:
+    with pytest.raises(weir.WeirError, match="^the address is malformed: "):
+        client(address)
+
+
+def test_closed_clients() -> None:
+    closed = weir.Client(ADDRESS)
+    closed.close()
+    with pytest.raises(weir.WeirError, match="the client has been closed"):
+        closed.feature("f", user_id="u")
+
+    async def run() -> None:
+        client = weir.AsyncClient(ADDRESS)
+        await client.close()
+        with pytest.raises(weir.WeirError, match="the client has been closed"):
+            await client.feature("f", user_id="u")
+
+    asyncio.run(run())
+
+
 def test_frame() -> None:
     pandas = pytest.importorskip("pandas")
     asked: list[Any] = []

@@ -41,8 +41,11 @@ class _Base:
             retries: How a question is asked again.
             decimals: Numbers with digits after the decimal point are Decimals, with all their digits, and not floats.
             http: Further arguments of httpx' client, such as verify, cert, proxy or transport.
+
+        Raises:
+            WeirError: The address is malformed.
         """
-        self._url = address.rstrip("/") + "/v1/query"
+        self._url = _endpoint(address)
         self._token, self._timeout, self._retries, self._decimals = token, timeout, retries, decimals
         self._open({"limits": httpx.Limits(max_connections=None, max_keepalive_connections=100)} | http)
 
@@ -107,6 +110,7 @@ class Client(_Base):
         Raises:
             Error: The server refused the question or failed to answer it.
             Unreachable: No answer came in time.
+            WeirError: There is no answer for another reason: no token, an unreadable answer, a closed client.
         """
         body = encode(features, service, entities, at, members, pending, event, wait_for)
         attempts = Attempts(self._retries, self._timeout)
@@ -115,6 +119,10 @@ class Client(_Base):
                 return self._read(self._http.post(self._url, content=body, headers=self._headers(), timeout=attempts.left()))
             except (Error, httpx.RequestError) as e:
                 time.sleep(attempts.wait(e))
+            except WeirError:
+                raise
+            except Exception as e:  # such as httpx' RuntimeError of a closed client
+                raise WeirError(f"no answer: {e!r}") from e
 
     def feature(self, name: str, /, **keys: Any) -> Feature:
         """Asks for one feature of one entity, as of now: `client.feature("device_tx_7d", device_id="d000001")`."""
@@ -217,6 +225,10 @@ class AsyncClient(_Base):
                 raise Unreachable("there was no answer in time") from e
             except (Error, httpx.RequestError) as e:
                 await anyio.sleep(attempts.wait(e))
+            except WeirError:
+                raise
+            except Exception as e:
+                raise WeirError(f"no answer: {e!r}") from e
 
     async def feature(self, name: str, /, **keys: Any) -> Feature:
         """See `Client.feature`."""
@@ -233,6 +245,16 @@ class AsyncClient(_Base):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _endpoint(address: str) -> httpx.URL:
+    try:
+        url = httpx.URL(address.rstrip("/") + "/v1/query")
+    except httpx.InvalidURL as e:
+        raise WeirError(f"the address is malformed: {e}") from e
+    if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > 65535:
+        raise WeirError("the address is malformed: it must be of the form http://localhost:8080")
+    return url
 
 
 def _missing(value: Any) -> bool:
