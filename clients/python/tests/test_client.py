@@ -371,6 +371,16 @@ def test_closed_clients() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(("client", "made"), [(weir.Client, "Client"), (weir.AsyncClient, "AsyncClient")])
+def test_idle_connections_are_kept(client: type[weir.Client] | type[weir.AsyncClient], made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For longer than the pauses between questions, but not until the server closes them, after two minutes."""
+    given: list[httpx.Limits] = []
+    monkeypatch.setattr(httpx, made, lambda limits: given.append(limits))
+    client(ADDRESS)
+    expiry = given[0].keepalive_expiry
+    assert expiry is not None and 60 <= expiry < 120
+
+
 def test_frame() -> None:
     pandas = pytest.importorskip("pandas")
     asked: list[Any] = []

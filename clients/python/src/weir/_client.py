@@ -47,7 +47,8 @@ class _Base:
         """
         self._url = _endpoint(address)
         self._token, self._timeout, self._retries, self._decimals = token, timeout, retries, decimals
-        self._open({"limits": httpx.Limits(max_connections=None, max_keepalive_connections=100)} | http)
+        # The server keeps idle connections for two minutes, httpx by default for 5 s.
+        self._open({"limits": httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=90)} | http)
 
     def _open(self, arguments: dict[str, Any]) -> None:
         raise NotImplementedError
