@@ -46,12 +46,13 @@ func New(cfg Config) *Follower {
 func (f *Follower) Take(all []*features.Table) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wanted := map[*tables.Held]bool{}
+	wanted, named := map[*tables.Held]bool{}, map[string]bool{}
 	for _, h := range f.Set.Take(all) {
-		wanted[h] = true
+		wanted[h], named[h.Table.Name] = true, true
 		if f.reading[h] != nil {
 			continue
 		}
+		f.metrics.begin(h.Table)
 		ctx, cancel := context.WithCancel(f.ctx)
 		f.reading[h] = cancel
 		f.running.Go(func() { f.follow(ctx, h) })
@@ -60,7 +61,9 @@ func (f *Follower) Take(all []*features.Table) {
 		if !wanted[h] {
 			cancel()
 			delete(f.reading, h)
-			f.metrics.forget(h.Table)
+			if !named[h.Table.Name] {
+				f.metrics.forget(h.Table)
+			}
 		}
 	}
 }

@@ -136,6 +136,28 @@ func (f *fixture) whole(t *features.Table) {
 	})
 }
 
+// Tables in topics have a series of bad records from the beginning, under changed definitions the same one.
+func TestSeriesOfBadRecords(t *testing.T) {
+	f := newFixture(t, nil)
+	file := filepath.Join(t.TempDir(), "m.csv")
+	const head = "# HELP weir_table_bad_records_total Records of tables that could not be read, so that their rows are missing, by table.\n" +
+		"# TYPE weir_table_bad_records_total counter\n"
+	for _, step := range []struct{ tables, want string }{
+		{"{m: " + rowsOfT + ", n: {file: " + file + ", key: id, fields: {v: int}}}", "weir_table_bad_records_total{table=\"m\"} 0\n"},
+		{
+			"{m: {topic: t, key: id, fields: {v: string}}, o: " + rowsOfT + "}",
+			"weir_table_bad_records_total{table=\"m\"} 1\nweir_table_bad_records_total{table=\"o\"} 0\n",
+		},
+		{"{o: " + rowsOfT + "}", "weir_table_bad_records_total{table=\"o\"} 0\n"},
+	} {
+		f.Take(defined.Registry(t, "tables: "+step.tables+"\n").Tables)
+		if err := testutil.CollectAndCompare(f.metrics.bad, strings.NewReader(head+step.want)); err != nil {
+			t.Errorf("%s: %v", step.tables, err)
+		}
+		f.metrics.bad.WithLabelValues("m").Inc()
+	}
+}
+
 const rowsOfT = "{topic: t, key: id, fields: {v: int}}"
 
 // A table in a topic has all rows of all partitions before it answers, and then takes what is written.

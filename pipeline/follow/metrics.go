@@ -28,6 +28,13 @@ func newMetrics(f *Follower) *metrics {
 	}
 }
 
+// begin makes the series of a table in a topic, at 0: a series that began with its first bad record would show no rise.
+func (m *metrics) begin(t *features.Table) {
+	if t.File == "" {
+		m.bad.WithLabelValues(t.Name)
+	}
+}
+
 func (m *metrics) forget(t *features.Table) { m.bad.DeleteLabelValues(t.Name) }
 
 // Describe describes the metrics of tables.
