@@ -95,7 +95,7 @@ var promQL = strings.Fields("sum count max max_over_time rate increase deriv his
 var (
 	quotation = regexp.MustCompile(`"[^"]*"`)
 	matchers  = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
-	ranges    = regexp.MustCompile(`\[[^\]]*\]`)
+	ranges    = regexp.MustCompile(`\[[^\]]*\]|\boffset \w+`)
 	grouping  = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
 )
