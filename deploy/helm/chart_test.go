@@ -300,6 +300,47 @@ func TestSidecar(t *testing.T) {
 	}
 }
 
+// Whoever reaches a pod with a sidecar could ask it, so it requires a token. The rule engine beside it has one, with Helm and without.
+func TestSidecarsRequireATokenThatTheRuleEngineHas(t *testing.T) {
+	c := load(t, "examples/rule-engine")
+	c.AddDependency(load(t, "weir"))
+	helm, err := render(c, "{weir: {secretName: others}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	helm["weir.yaml"] = decode[core.ConfigMap](t, helm, "ConfigMap/weir-settings").Data["weir.yaml"]
+	plain := map[string]string{}
+	for key, file := range map[string]string{"Deployment/weir": "rule-engine.yaml", "weir.yaml": "weir.yaml"} {
+		text, err := os.ReadFile("../kubernetes/examples/sidecar/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain[key] = string(text)
+	}
+	for secret, documents := range map[string]map[string]string{"others": helm, "weir-secrets": plain} {
+		template := decode[apps.Deployment](t, documents, "Deployment/weir").Spec.Template
+		path := filepath.Join(t.TempDir(), "weir.yaml")
+		write(t, path, documents["weir.yaml"])
+		cfg, err := config.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.API.TokensFile != "/run/secrets/weir/tokens" || !cfg.API.OpenMetrics || template.Annotations["prometheus.io/scrape"] != "true" {
+			t.Errorf("%s: tokens are read from %q, metrics are open: %t, annotations %v", secret, cfg.API.TokensFile, cfg.API.OpenMetrics, template.Annotations)
+		}
+		for _, v := range template.Spec.Volumes {
+			if v.Name == "secrets" && v.Secret.SecretName != secret {
+				t.Errorf("the tokens are of the Secret %s, want %s", v.Secret.SecretName, secret)
+			}
+		}
+		env := template.Spec.Containers[0].Env
+		i := slices.IndexFunc(env, func(e core.EnvVar) bool { return e.Name == "FEATURES_TOKEN" })
+		if i < 0 || env[i].ValueFrom.SecretKeyRef.Name != secret || env[i].ValueFrom.SecretKeyRef.Key != "token" {
+			t.Errorf("the rule engine has no token of the Secret %s: %v", secret, env)
+		}
+	}
+}
+
 // The chart accepts the values in the README's examples.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
