@@ -48,7 +48,11 @@ func (m Moments) Add(o Moments) Moments {
 	}
 	n := m.N + o.N
 	delta, share := o.Mean-m.Mean, float64(o.N)/float64(n)
-	m.Squares += o.Squares + delta*delta*float64(m.N)*share
+	between := delta * delta * float64(m.N) * share
+	if between == 0 && delta != 0 {
+		between = math.SmallestNonzeroFloat64 // too small for a float: not as if all were equal, see SpreadError
+	}
+	m.Squares += o.Squares + between
 	m.N, m.Mean = n, m.Mean+delta*share
 	return m
 }

@@ -21,14 +21,15 @@ func (expDecaySum) Spec() Spec {
 }
 
 func (expDecaySum) Fold(c Call, at int64, events []Sample) Result {
-	sum, found := 0.0, false
+	var sum value.FloatSum // rounded once: a great value and its opposite hide nothing
+	found := false
 	for _, e := range events {
 		if e.Value.IsNull() {
 			continue
 		}
 		found = true
-		sum += e.Value.Float64() * math.Exp2(-float64(at-e.Time)/float64(c.Duration))
+		sum.Add(e.Value.Float64() * math.Exp2(-float64(at-e.Time)/float64(c.Duration)))
 	}
-	v := float(sum)
+	v := float(sum.Float())
 	return Result{Value: v, Found: found, Capped: v.IsNull()}
 }

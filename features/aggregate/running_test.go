@@ -63,12 +63,26 @@ func TestFloatSumsHaveNoOrder(t *testing.T) {
 		for _, f := range rapid.SliceOfN(rapid.Float64Range(-1e20, 1e20), 1, 20).Draw(t, "floats") {
 			events = append(events, Sample{Value: float(f)})
 		}
-		for _, k := range []Function{sum{}, avg{}} {
-			c := Call{Type: value.Float}
+		for _, k := range []Function{sum{}, avg{}, expDecaySum{}} {
+			c := Call{Type: value.Float, Duration: 1}
 			want := k.Fold(c, 0, events)
 			if got := k.Fold(c, 0, rapid.Permutation(events).Draw(t, "order")); got.Value.Flt != want.Value.Flt {
 				t.Fatalf("%s is %v, in another order %v", k.Spec().Name, want.Value.Flt, got.Value.Flt)
 			}
 		}
 	})
+}
+
+// A value and its opposite hide nothing of what is summed in a log.
+func TestFloatSumsHideNothing(t *testing.T) {
+	events := []Sample{{Value: float(1e18)}}
+	for range 100 {
+		events = append(events, Sample{Value: float(60)})
+	}
+	events = append(events, Sample{Value: float(-1e18)})
+	for _, k := range []Function{sum{}, expDecaySum{}} {
+		if got := k.Fold(Call{Type: value.Float, Duration: 1}, 0, events).Value.Flt; got != 6000 {
+			t.Errorf("%s is %v, want 6000", k.Spec().Name, got)
+		}
+	}
 }
