@@ -155,7 +155,7 @@ func TestDecodePoison(t *testing.T) {
 		{`"e":1`, record.BadTimestamp, "e: expected an object, found 1"},
 		{`"e":{"t":"1700000000000"}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found a string, which `lenient: true` reads"},
 		{`"e":{"t":1e300}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found 1e300"},
-		{`"e":{"t":-62135596800001}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found -62135596800001"},
+		{`"e":{"t":-62135856000001}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found -62135856000001"},
 		{`"e":{"t":-1},"str":"\x"`, record.Malformed, "malformed JSON at byte 22 of 25"},
 		{`"e":{"t":01}`, record.Malformed, "malformed JSON at byte 11 of 14"},
 		{`"e":{"t":NaN}`, record.Malformed, "malformed JSON at byte 10 of 15"},
@@ -464,6 +464,28 @@ func TestPlaceholdersOfTimes(t *testing.T) {
 		_, err = d.Decode(rec)
 		if got := err != nil && strings.HasSuffix(err.Error(), ", a date that stands for none"); got != placeholder {
 			t.Errorf("an event of %s: error %v", text, err)
+		}
+	}
+}
+
+// The zero times of calendars and programs are null also where they are numbers, of the Julian year 1, too. A number that is
+// farther from any time, as one in another unit, is not.
+func TestPlaceholdersAsNumbers(t *testing.T) {
+	d := defined.Registry(t, "streams: {s: {topic: events, timestamp: t, fields: {at: timestamp}}}\n").NewDecoder()
+	for number, want := range map[int64]string{
+		-62135769600000: "null", -62135596800000: "null", -62135769600000 - 14*3_600_000: "null", -2208988800000: "null", 253402214400000: "null",
+		-62135856000001: "poison", -62135769600000 * 1000: "poison", 9223372036825200000: "poison", 1_700_000_000_000: "value",
+	} {
+		events, err := d.Decode(event(fmt.Sprintf(`{"t": NOW, "at": %d}`, number)))
+		got := "value"
+		switch {
+		case err != nil:
+			got = "poison"
+		case events[0].Values[0].IsNull():
+			got = "null"
+		}
+		if got != want {
+			t.Errorf("%d is %s, want %s; error %v", number, got, want, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (d *Datum) known() (int64, value.Fit) {
 	}
 	if d.Unit == Days {
 		days, how := n.Scaled(0)
-		if how == value.Overflow || days > lastMoment/dayMillis || days < firstMoment/dayMillis {
+		if how == value.Overflow || days > lastMoment/dayMillis || days < firstPlaceholder/dayMillis {
 			return 0, value.Overflow
 		}
 		return days * dayMillis, how
@@ -88,8 +88,12 @@ func (d *Datum) moment(f *TimeForm) (int64, value.Fit) {
 	return 0, value.Overflow
 }
 
+// firstPlaceholder is before the zero times of year 1 in the Julian calendar, as Java's java.util.Date has it, in any zone: two
+// days earlier than in the Gregorian one.
+const firstPlaceholder = firstMoment - 3*dayMillis
+
 func inRange(ms int64, how value.Fit) (int64, value.Fit) {
-	if ms < firstMoment || ms > lastMoment {
+	if ms < firstPlaceholder || ms > lastMoment {
 		return 0, value.Overflow
 	}
 	return ms, how
