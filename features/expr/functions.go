@@ -71,7 +71,7 @@ func (c *exprCompiler) call(n ast.Node, name string, nodes []ast.Node) (term, er
 		return term{}, errorAt(n, "%s(x) takes the name of a feature that answers with a list, with counts or with values by category", name)
 	}
 	if ours := otherFunctions[strings.ToLower(name)]; !ok && ours != "" {
-		return term{}, errorAt(n, "unknown function %q: write %s", name, ours)
+		return term{}, errorAt(n, unknownFunction, name, ours)
 	}
 	if !ok {
 		return term{}, errorAt(n, "%s", spelling.Unknown("function", name, c.functionNames()))

@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/conf"
 	exprfile "github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
 )
 
 // token matches how the parser names an unexpected token.
@@ -37,7 +40,36 @@ func syntaxErrorOf(text string, err error) error {
 	if runes := []rune(text); 0 < e.From && e.From < len(runes) && string(runes[e.From-1:e.From+1]) == "<>" {
 		return &Error{Column: e.From, Message: `unexpected "<>": inequality is written !=`}
 	}
+	if call := calledIf(text); call != nil {
+		return errorAt(call, unknownFunction, "if", otherFunctions["if"])
+	}
 	return &Error{Column: e.From + 1, Message: onOneLine.Replace(syntaxMessage(text, e.Message))}
+}
+
+// calledIf returns the first call of a function if, such as if(a, b, c); nil if there is none, or the text has another
+// error. The parser takes its name for the word that begins `if a {b} else {c}`.
+func calledIf(text string) ast.Node {
+	tree, err := parser.ParseWithConfig(text, &conf.Config{DisableIfOperator: true})
+	if err != nil {
+		return nil
+	}
+	var calls callsOfIf
+	ast.Walk(&tree.Node, &calls)
+	return calls.first
+}
+
+type callsOfIf struct{ first ast.Node }
+
+// Visit looks at one part of an expression.
+func (v *callsOfIf) Visit(n *ast.Node) {
+	call, ok := (*n).(*ast.CallNode)
+	if !ok {
+		return
+	}
+	name, ok := call.Callee.(*ast.IdentifierNode)
+	if ok && name.Value == "if" && (v.first == nil || call.Location().From < v.first.Location().From) {
+		v.first = call
+	}
 }
 
 func syntaxMessage(text, theirs string) string {
@@ -95,6 +127,8 @@ var otherFunctions = map[string]string{
 	"datediff": "t - u, which is in milliseconds", "date_diff": "t - u, which is in milliseconds", "timestampdiff": "t - u, which is in milliseconds",
 	"st_distance": "haversine", "distance": "haversine", "geo_distance": "haversine", "point": "location", "st_point": "location",
 }
+
+const unknownFunction = "unknown function %q: write %s" // of otherFunctions
 
 // unexpected says what to do about a token in the wrong place.
 func unexpected(kind, text string) string {
