@@ -116,6 +116,8 @@ func TestFunctions(t *testing.T) {
 		`email_domain(" a@b@Mail.Example.COM ")`:      "string mail.example.com",
 		`email_domain("a@")`:                          "null",
 		`email_domain("@b")`:                          "null",
+		`email_domain(" @gmail.com")`:                 "null",
+		`email_domain("a")`:                           "null",
 		`email_domain("")`:                            "null",
 		`normalize("  Müller \t STRASSE ")`:           "string müller strasse",
 		`normalize("u\u0308") == normalize("Ü")`:      "bool true",

@@ -24,7 +24,7 @@ import (
 //	split(s, separator, n)         the n-th part; a negative n counts from the end. Null if there is none
 //	replace(s, old, new)           with new in place of each old
 //	extract(s, pattern[, group])   what a pattern (RE2) matches first, or a group of it, else null
-//	email_domain(s)                what follows the last @, in lower case; null if nothing does
+//	email_domain(s)                what follows the last @, in lower case; null if nothing does, or nothing is before it
 //	normalize(s)                   in the normal form C of Unicode, case-folded, with single spaces and none at its ends
 //	hash(s)                        its SHA-256, 64 digits in lower case
 var textFunctions = map[string]function{
