@@ -355,6 +355,7 @@ func TestExprBoundsText(t *testing.T) {
 func BenchmarkExpr(b *testing.B) {
 	for _, text := range []string{
 		`status == "approved"`, `status == "approved" and amount > 100.05`, `status in ["a", "b", "approved"]`, `cidr(ip, 24)`,
+		`round(score, 2)`,
 	} {
 		b.Run(text, func(b *testing.B) {
 			e, err := Compile(text, exprFields, value.Null)

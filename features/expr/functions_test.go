@@ -2,9 +2,11 @@ package expr
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -359,6 +361,59 @@ func TestRounding(t *testing.T) {
 		values := exprValues()
 		if n := testing.AllocsPerRun(100, func() { _, _ = e.Eval(values) }); n != 0 {
 			t.Errorf("%s: %v allocations, want none", text, n)
+		}
+	}
+}
+
+// Floats are rounded as their shortest digits are, which are all that an event said, without memory.
+func TestRoundingFloats(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	check := func(x float64, digits uint8) {
+		t.Helper()
+		exact, _ := new(big.Rat).SetString(strconv.FormatFloat(x, 'g', -1, 64))
+		shifted := new(big.Rat).Mul(exact, new(big.Rat).SetInt(powerOf(digits)))
+		n := floorOf(new(big.Rat).Add(new(big.Rat).Abs(shifted), big.NewRat(1, 2)))
+		want, _ := new(big.Rat).SetFrac(n.Mul(n, big.NewInt(int64(shifted.Sign()))), powerOf(digits)).Float64()
+		if got := roundedFloat(x, digits); got != want {
+			t.Fatalf("round(%v, %d) = %v, want %v", x, digits, got, want)
+		}
+	}
+	for _, x := range []float64{
+		0, 0.5, 1.005, 2.675, 1.015, 0.285, 1e-18, 5e-19, 4.999999999999999e-19, 9.223372036854775, 9.223372036854777, 5e-324, 1e22, 1e290, math.MaxFloat64,
+		0.49999999999999994, 1<<52 - 0.5, 1<<51 + 0.25, 900719925474099.25, 9500000000000.0005,
+	} {
+		for digits := range value.MaxScale + 1 {
+			for _, x := range []float64{x, math.Nextafter(x, 0), math.Nextafter(x, 1), -x} {
+				check(x, digits)
+			}
+		}
+	}
+	for range 30_000 {
+		digits, x := uint8(random.IntN(19)), math.Float64frombits(random.Uint64())
+		if random.IntN(8) > 0 { // a half, and what is near one
+			n := 10*random.Int64N(1<<random.IntN(56)) + 5
+			x, _ = strconv.ParseFloat(fmt.Sprintf("%de-%d", n, digits+1), 64)
+			for range random.IntN(4) {
+				x = math.Nextafter(x, float64(random.IntN(3)-1)*math.MaxFloat64)
+			}
+		}
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			check(x, digits)
+			check(-x, digits)
+		}
+	}
+	e, err := Compile("round(score, 2)", exprFields, value.Null)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := exprValues()
+	for x, want := range map[float64]string{1.005: "float 1.01", -1.005: "float -1.01", 0.1: "float 0.1", -0.004: "float 0", 92233720368547758.07: "float 9.223372036854776e+16"} {
+		values[4].Flt = x
+		if got, err := e.Eval(values); err != nil || typed(got) != want {
+			t.Errorf("round(%v, 2) = %s, %v; want %s", x, typed(got), err, want)
+		}
+		if n := testing.AllocsPerRun(100, func() { _, _ = e.Eval(values) }); n != 0 {
+			t.Errorf("round(%v, 2): %v allocations, want none", x, n)
 		}
 	}
 }

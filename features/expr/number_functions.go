@@ -12,7 +12,8 @@ import (
 // numberFunctions are those of numbers, and those that choose between values of any one type:
 //
 //	abs(x)                    without its sign; the type stays
-//	round(x[, digits])        to that many digits after the point, half away from zero; the type stays
+//	round(x[, digits])        to that many digits after the point, half away from zero; the type stays. Floats have their
+//	                          shortest digits
 //	floor(x), ceil(x)         the next whole number below or above; the type stays
 //	sqrt(x), exp(x), log(x)   floats; log is the natural logarithm. Null outside of the domain
 //	pow(x, y)                 x to the power of y, a float
@@ -88,12 +89,7 @@ func exactOf(f *frame, t value.Type, scale uint8, n *big.Int) value.Value {
 // a side of zero, -1 or 1; 0 for zero itself.
 func rounded(f *frame, v *value.Value, digits uint8, float func(float64) float64, half bool, side int) value.Value {
 	if v.Type == value.Float {
-		factor := math.Pow10(int(digits))
-		scaled := float(v.Flt * factor)
-		if math.IsInf(scaled, 0) {
-			return *v // it has no such digits
-		}
-		return value.Value{Type: value.Float, Flt: scaled/factor + 0} // -0 is 0
+		return value.Value{Type: value.Float, Flt: float(v.Flt) + 0} // -0 is 0
 	}
 	if v.Scale <= digits {
 		return *v
@@ -114,6 +110,30 @@ func rounded(f *frame, v *value.Value, digits uint8, float func(float64) float64
 	return exactOf(f, v.Type, digits, n)
 }
 
+// roundedFloat rounds what the shortest digits of x say half away from zero, to digits after the point, and returns the
+// nearest float: 1.005 is a little less in binary.
+func roundedFloat(x float64, digits uint8) float64 {
+	if digits == 0 {
+		return math.Round(x) // what the shortest digits give as a half is one
+	}
+	factor := math.Pow10(int(digits))
+	// The shortest digits differ from x by 2^-53 of it at most, and so does the product from that of x. What is farther from
+	// a half, which is below 2^51 then, needs no digits; the quotient is rounded once.
+	scaled := x * factor
+	magnitude := math.Abs(scaled)
+	if math.Abs(magnitude-math.Floor(magnitude)-0.5) > magnitude*0x1p-51 {
+		return math.Round(scaled) / factor
+	}
+	var memory [32]byte
+	v := value.Value{Type: value.Float, Flt: x}
+	n, how, ok := value.Nearest(v.AppendText(memory[:0]), int(digits))
+	if !ok || how == value.Overflow {
+		return x // it has 17 digits at most, none of them so far after the point
+	}
+	v = value.Value{Type: value.Decimal, Num: n, Scale: digits}
+	return v.Float64()
+}
+
 func prepareRound(_ *exprCompiler, args []term) (apply, error) {
 	digits := int64(0)
 	if len(args) > 1 {
@@ -122,11 +142,12 @@ func prepareRound(_ *exprCompiler, args []term) (apply, error) {
 			return nil, err
 		}
 	}
+	float := func(x float64) float64 { return roundedFloat(x, uint8(digits)) }
 	return func(f *frame, args []*value.Value) value.Value {
 		if !args[0].Type.Numeric() {
 			return value.Value{}
 		}
-		return rounded(f, args[0], uint8(digits), math.Round, true, 0)
+		return rounded(f, args[0], uint8(digits), float, true, 0)
 	}, nil
 }
 
