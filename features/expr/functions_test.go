@@ -353,7 +353,7 @@ func TestRounding(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"round(amount, 1)", "floor(amount)", "ceil(amount)"} {
+	for _, text := range []string{"round(amount, 1)", "floor(amount)", "ceil(amount)", "decimal(score, 2)"} {
 		e, err := Compile(text, exprFields, value.Null)
 		if err != nil {
 			t.Fatal(err)

@@ -276,9 +276,9 @@ func prepareDecimal(_ *exprCompiler, args []term) (apply, error) {
 	return func(f *frame, args []*value.Value) value.Value {
 		v := *args[0]
 		if v.Type == value.String || v.Type == value.Float {
-			text := v.Str
+			text, memory := v.Str, [32]byte{}
 			if v.Type == value.Float {
-				text = v.AppendText(nil)
+				text = v.AppendText(memory[:0])
 			}
 			nearest, ok := value.Rounded(text, scale)
 			if !ok && v.Type == value.Float {
