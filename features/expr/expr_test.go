@@ -352,6 +352,74 @@ func TestExprBoundsText(t *testing.T) {
 	}
 }
 
+// What a search may take depends on the steps of its pattern and the length of the text, which whoever writes events chooses.
+func TestSearchesAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		reads   int
+		err     string
+	}{
+		{`[a-z]{1,64}@mail`, 29850, "a text is longer than the 29850 bytes that a pattern of 134 steps searches"},
+		{`bot`, 800_000, "a text is longer than the 800000 bytes that a pattern of 5 steps searches"},
+		{`^\\pL{2,50}$`, 39215, "a text is longer than the 39215 bytes that a pattern of 102 steps searches"},
+	} {
+		for of, found := range map[string]string{`status matches "%s"`: "bool false", `extract(status, "%s") ?? "none"`: "string none"} {
+			text := fmt.Sprintf(of, c.pattern)
+			e, err := Compile(text, exprFields, value.Null)
+			if err != nil {
+				t.Fatal(err)
+			}
+			over, err := CompileOver(text, named{{Name: "status", Type: value.String}}, nil, value.Null)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := exprValues()
+			values[0].Str = []byte(strings.Repeat("1", c.reads))
+			for _, e := range []*Expr{e, over} {
+				if v, err := e.Eval(values); typed(v) != found || err != nil || e.Beyond() {
+					t.Errorf("%s of %d bytes = %s, %v; want %s", text, c.reads, typed(v), err, found)
+				}
+			}
+			values[0].Str = append(values[0].Str, '1')
+			if v, err := e.Eval(values); fmt.Sprint(err) != c.err || !v.IsNull() {
+				t.Errorf("%s of %d bytes = %s, %v; want %s", text, c.reads+1, typed(v), err, c.err)
+			}
+			if v, err := over.Eval(values); err != nil || !over.Beyond() || v.Type == value.Bool {
+				t.Errorf("%s of %d bytes over features = %s, %v; want null", text, c.reads+1, typed(v), err)
+			}
+		}
+	}
+}
+
+// Texts that are too long for the result are not processed to their end.
+func TestLongTextsEndEarly(t *testing.T) {
+	for text, want := range map[string]error{
+		`lower(status)`: errLong, `upper(status)`: errLong, `email_domain(status)`: errLong, `replace(status, "b", "c")`: errLong, `normalize(status)`: errNormalized,
+	} {
+		e, err := Compile(text, exprFields, value.Null)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := exprValues()
+		values[0].Str = []byte("b@" + strings.Repeat("\xff", 1<<20))
+		if v, err := e.Eval(values); !errors.Is(err, want) || !v.IsNull() {
+			t.Errorf("%s: %s, error %v; want %v", text, typed(v), err, want)
+		}
+		if n := cap(e.frame.text); n > 2<<20 && text != `replace(status, "b", "c")` {
+			t.Errorf("%s: it keeps %d bytes", text, n)
+		}
+	}
+	e, err := Compile(`normalize(status)`, exprFields, value.Null)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := exprValues()
+	values[0].Str = []byte(strings.Repeat(" A", maxText/2))
+	if v, err := e.Eval(values); err != nil || len(v.Str) != maxText-1 {
+		t.Errorf("%d bytes, error %v", len(v.Str), err)
+	}
+}
+
 func BenchmarkExpr(b *testing.B) {
 	for _, text := range []string{
 		`status == "approved"`, `status == "approved" and amount > 100.05`, `status in ["a", "b", "approved"]`, `cidr(ip, 24)`,
@@ -460,5 +528,14 @@ func TestPatternsAreBounded(t *testing.T) {
 		if got := fmt.Sprint(err); refused && got != want || !refused && err != nil {
 			t.Errorf("%s: %s", pattern, got)
 		}
+	}
+	groups := `extract(status, "` + strings.Repeat("(a)", maxGroups)
+	if _, err := Compile(groups+`")`, fields, value.String); err != nil {
+		t.Error(err)
+	}
+	_, err := Compile(groups+`(b)")`, fields, value.String)
+	const want = "extract(s, pattern[, group]): the pattern has more than 32 groups: write one that is not extracted as (?:…)"
+	if fmt.Sprint(err) != want {
+		t.Errorf("%v; want %s", err, want)
 	}
 }

@@ -19,7 +19,10 @@ var canonicalOperators = map[string]string{"&&": "and", "||": "or", "!": "not"}
 // ErrOverflow is the error of a calculation whose result does not fit its type.
 var ErrOverflow = errors.New("the result of a calculation is too large")
 
-var errLong = errors.New("the result of an expression is longer than 65536 bytes")
+var (
+	errLong       = errors.New("the result of an expression is longer than 65536 bytes")
+	errNormalized = errors.New("a text that is normalized is longer than 65536 bytes")
+)
 
 // fail returns the null in place of what cannot be computed.
 func (f *frame) fail(err error) value.Value {
@@ -314,17 +317,17 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 	if !ok {
 		return term{}, errorAt(n.Right, "the pattern of `matches` must be a literal string")
 	}
-	re, steps, err := pattern(literal.Value)
+	p, err := compilePattern(literal.Value)
 	if err != nil {
 		return term{}, errorAt(n.Right, "%v", err)
 	}
-	c.steps += steps
+	c.steps += p.size
 	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		v := x.eval(f)
-		if v.Type != value.String {
+		if v.Type != value.String || !p.searches(f, v.Str) {
 			return &null
 		}
-		return truth(re.Match(v.Str))
+		return truth(p.Match(v.Str))
 	}}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -47,8 +48,8 @@ func givesText([]term) (value.Type, uint8, error) { return value.String, 0, nil 
 func mapped(mapping func(rune) rune) apply {
 	return func(f *frame, args []*value.Value) value.Value {
 		start := len(f.text)
-		f.text = slices.Grow(f.text, len(args[0].Str))
-		for s := args[0].Str; len(s) > 0; {
+		f.text = slices.Grow(f.text, min(len(args[0].Str), maxText))
+		for s := args[0].Str; len(s) > 0 && len(f.text) <= maxText; {
 			r, size := utf8.DecodeRune(s)
 			f.text = utf8.AppendRune(f.text, mapping(r))
 			s = s[size:]
@@ -149,20 +150,26 @@ func prepareExtract(c *exprCompiler, args []term) (apply, error) {
 	if err != nil {
 		return nil, err
 	}
-	re, steps, err := pattern(text)
+	p, err := compilePattern(text)
 	if err != nil {
 		return nil, &argumentError{1, err.Error()}
 	}
-	c.steps += steps
-	group := int64(min(1, re.NumSubexp())) // the first, if there is one
+	if p.NumSubexp() > maxGroups {
+		return nil, &argumentError{1, fmt.Sprintf("the pattern has more than %d groups: write one that is not extracted as (?:…)", maxGroups)}
+	}
+	c.steps += p.size
+	group := int64(min(1, p.NumSubexp())) // the first, if there is one
 	if len(args) > 2 {
-		if group, err = wholeLiteral(args, 2, "group", 0, int64(re.NumSubexp())); err != nil {
+		if group, err = wholeLiteral(args, 2, "group", 0, int64(p.NumSubexp())); err != nil {
 			return nil, err
 		}
 	}
-	return func(_ *frame, args []*value.Value) value.Value {
+	return func(f *frame, args []*value.Value) value.Value {
 		s := args[0].Str
-		at := re.FindSubmatchIndex(s)
+		if !p.searches(f, s) {
+			return value.Value{}
+		}
+		at := p.FindSubmatchIndex(s)
 		if at == nil || at[2*group] < 0 {
 			return value.Value{}
 		}
@@ -181,6 +188,9 @@ func emailDomain(f *frame, args []*value.Value) value.Value {
 }
 
 func normalize(f *frame, args []*value.Value) value.Value {
+	if len(args[0].Str) > maxText { // each of the three passes takes some 100 ns for a byte of marks that combine
+		return f.fail(errNormalized)
+	}
 	folded := norm.NFC.Bytes(cases.Fold().Bytes(norm.NFC.Bytes(args[0].Str)))
 	start := len(f.text)
 	for word := range bytes.FieldsSeq(folded) {
