@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"testing"
 
@@ -527,6 +528,20 @@ func TestPatternsAreBounded(t *testing.T) {
 		}
 		if got := fmt.Sprint(err); refused && got != want || !refused && err != nil {
 			t.Errorf("%s: %s", pattern, got)
+		}
+	}
+	for _, text := range []string{"", "a", "abcdefgh", "(?i)abcdefgh", "(abcdefgh){50}", "[a-z]{1,64}@mail", "(a|b?)*c+", "^(a{0,20}){0,50}$", `\bx\B`, `\pL{3}`} {
+		parsed, err := syntax.Parse(text, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := syntax.Compile(parsed.Simplify())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// All programs have two more, which say that it matches, or that it does not.
+		if most := 2 + stepsOf(parsed); len(program.Inst) > most {
+			t.Errorf("%q has %d steps, more than %d", text, len(program.Inst), most)
 		}
 	}
 	groups := `extract(status, "` + strings.Repeat("(a)", maxGroups)

@@ -58,6 +58,9 @@ func (p *pattern) searches(f *frame, text []byte) bool {
 // counts by its ranges, which a step may copy.
 func stepsOf(p *syntax.Regexp) int {
 	steps := 2 + len(p.Rune)/2
+	if p.Op == syntax.OpLiteral {
+		steps = 2 + len(p.Rune)
+	}
 	for _, sub := range p.Sub {
 		if steps += stepsOf(sub); steps > maxPatternSteps {
 			return steps
