@@ -139,7 +139,7 @@ func TestBadUse(t *testing.T) {
 		{"demo --rate -1", "weir: --events, --rate and --days must not be below 0"},
 		{"demo --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"deadletters list --reason wrong", `weir: "wrong" is not a reason of a dead letter; there are malformed, wrong_type, missing_field, ` +
-			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`},
+			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, defect, late`},
 		{"deadletters lst", `weir: unknown command "lst" of weir deadletters; did you mean "list"?`},
 		{"list ad blocked_cards c1", `weir: unknown command "ad" of weir list; did you mean "add"?`},
 		{"deadletters list --since yesterday", `weir: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},

@@ -186,7 +186,7 @@ func TestFilter(t *testing.T) {
 	}
 	err := (&Filter{Reasons: []string{"wrong"}}).Check()
 	want := `"wrong" is not a reason of a dead letter; there are malformed, wrong_type, missing_field, invalid_utf8, ` +
-		`missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`
+		`missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, defect, late`
 	if err == nil || err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
