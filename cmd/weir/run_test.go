@@ -148,7 +148,7 @@ func TestRunOnANamespaceOfAnotherLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := weir(t, append([]string{"run"}, flags...)...)
-	want := `Redis: namespace "weir" was written in layout 0, and this version of Weir reads and writes layout 14 only: ` +
+	want := `Redis: namespace "weir" was written in layout 0, and this version of Weir reads and writes layout 15 only: ` +
 		`use a version that knows layout 0, or another namespace, into which the log is read from its start`
 	if fmt.Sprint(err) != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
