@@ -179,8 +179,11 @@ func (w *Window) Exceeds(s *state.Series, at int64) bool {
 		return false
 	}
 	at -= w.Delay.Milliseconds()
-	begins := w.begins(s, at)
-	return s.TileOf(begins)*s.Tile < begins || w.Delay > 0 && w.Tile > 0 && s.EndOf(s.TileOf(at)) > state.FloorDiv(at, w.Tile.Milliseconds())*w.Tile.Milliseconds()+w.Tile.Milliseconds()-1
+	if begins := w.begins(s, at); s.TileOf(begins)*s.Tile < begins {
+		return true
+	}
+	own := state.Series{Tile: w.Tile.Milliseconds()}
+	return w.Delay > 0 && s.EndOf(s.TileOf(at)) > own.EndOf(own.TileOf(at))
 }
 
 // TileCount returns the greatest number of the window's tiles.
