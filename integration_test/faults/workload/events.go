@@ -54,10 +54,10 @@ func (o Options) Spread(users int) Options {
 	return o
 }
 
-// Dense returns the options with at most half a minute between events. Of enriched ones that are further apart,
-// partitions that catch up apply one at a time, which lasts too long where a transaction of the store does.
+// Dense returns the options with at most ten seconds between events. Of enriched ones that are further apart, partitions
+// that catch up apply few at a time, which lasts too long where a transaction of the store does.
 func (o Options) Dense() Options {
-	o.spacing = min(o.spacing, 30*time.Second)
+	o.spacing = min(o.spacing, 10*time.Second)
 	return o
 }
 
