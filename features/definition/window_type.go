@@ -60,6 +60,10 @@ func (l windows) rolling(w word, words windowWords) (window.Type, bool) {
 		}
 		return nil, !zoned
 	}
+	if _, isUnit := window.CalendarUnits[strings.ToLower(w.text)]; isUnit {
+		l.report(w.location, "write calendar %s for what has come since it began", w.text)
+		return nil, false
+	}
 	if strings.TrimLeft(w.text, "0123456789") == w.text {
 		l.report(w.location, "unknown window %q; known: a rolling duration such as 7d, lifetime, and those that begin with %s",
 			w.text, spelling.Alternatives(append(slices.Clip(typeKeys), "last")))
