@@ -180,3 +180,26 @@ func TestActionsArePinned(t *testing.T) {
 		}
 	}
 }
+
+// Whoever upgrades reads in the changelog which layouts the version has.
+func TestChangelogNamesTheLayouts(t *testing.T) {
+	number := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`(?m)^const format = (\d+)$`).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("%s does not say its format", file)
+		}
+		return string(found[1])
+	}
+	text, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "The layout in Redis is " + number("store/redis/store.go") + ", in Ignite " + number("store/values/store.go") + "."
+	if !strings.Contains(string(text), want) {
+		t.Errorf("CHANGELOG.md does not say %q", want)
+	}
+}
