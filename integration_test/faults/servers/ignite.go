@@ -52,7 +52,7 @@ func (i *Ignite) AwaitCopies(k *Kit) {
 				return false, n.Err.Error()
 			}
 		}
-		moving, err := i.moving(ctx)
+		moving, err := i.Client.Copies(ctx, "MOVING")
 		if split, is := errors.AsType[*thin.SplitError](err); is {
 			err = errors.Join(err, i.join(split))
 		}
@@ -69,22 +69,4 @@ func (i *Ignite) join(split *thin.SplitError) (err error) {
 		}
 	}
 	return err
-}
-
-// moving asks how many copies are moving: all nodes at once, which says whether they are in one cluster, and then one after the
-// other, until one says it. A node that was started on a machine with too little CPU may lack the view.
-func (i *Ignite) moving(ctx context.Context) (copies int64, err error) {
-	copies, err = i.Client.Copies(ctx, "MOVING")
-	if _, split := errors.AsType[*thin.SplitError](err); err == nil || split {
-		return copies, err
-	}
-	for _, n := range i.Nodes {
-		client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: thin.Login{Timeout: 2 * time.Second}, Request: 2 * time.Second})
-		copies, err = client.Copies(ctx, "MOVING")
-		_ = client.Close()
-		if err == nil {
-			break
-		}
-	}
-	return copies, err
 }

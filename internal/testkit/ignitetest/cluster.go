@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/weir-stream/weir/internal/testkit/auth"
 	"github.com/weir-stream/weir/internal/testkit/server"
@@ -223,14 +224,24 @@ func (n *Node) start() error {
 	}
 	client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: n.login, Request: server.StartTimeout})
 	defer func() { _ = client.Close() }()
+	var lacking time.Time // since when
 	return server.Await("Ignite", n.process, func(ctx context.Context) error {
-		_, _, err := client.Clock(ctx)
-		if err != nil && strings.Contains(err.Error(), "the cluster is inactive") {
+		_, err := client.Copies(ctx, "MOVING")
+		switch {
+		case err == nil || strings.Contains(err.Error(), "the cluster is inactive"):
 			return nil
+		case !strings.Contains(err.Error(), "not found"):
+		case lacking.IsZero():
+			lacking = time.Now()
+		case time.Since(lacking) > patience: // started where it had too little CPU, it may lack the view for ever
+			return errors.Join(err, n.Kill())
 		}
 		return err
 	})
 }
+
+// patience is how long a node may lack a view after it has begun to answer.
+const patience = 5 * time.Second
 
 // PID returns the ID of the node's process.
 func (n *Node) PID() int { return n.process.PID() }
