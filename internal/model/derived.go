@@ -63,6 +63,7 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 		r.Found = r.Found || p.Found
 		r.Capped = r.Capped || p.Capped
 		r.Uncertain = max(r.Uncertain, p.Uncertain)
+		r.RelativeError = max(r.RelativeError, p.RelativeError)
 	}
 	if d.in != nil && !m.has(d.in) {
 		return aggregate.Result{}

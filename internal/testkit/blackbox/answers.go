@@ -342,7 +342,7 @@ func bearLater(got Answer, f *features.Feature, want aggregate.Result) Answer {
 func unmarked(got Answer, f *features.Feature, want aggregate.Result) Answer {
 	precise, _ := precision(f)
 	got.Status = statusOf(want)
-	got.Exact = precise && got.StandardError == 0 && got.FalsePositiveRate == 0 && want.Uncertain == 0 && !want.Capped
+	got.Exact = precise && got.StandardError == 0 && got.FalsePositiveRate == 0 && isExact(want)
 	return got
 }
 

@@ -39,7 +39,7 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	if got.CompleteSince != nil {
 		return fmt.Sprintf("complete since %d only", *got.CompleteSince)
 	}
-	exact := precise && r.Uncertain == 0 && !r.Capped
+	exact := precise && isExact(r)
 	if got.Members != nil {
 		return differsInMembers(got, r, status, exact && got.FalsePositiveRate == 0)
 	}
@@ -58,6 +58,10 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	}
 	return ""
 }
+
+// isExact reports whether a function states its result without an error. Only a variance of floats that hardly differ has one
+// although it is computed from all events.
+func isExact(r aggregate.Result) bool { return r.Uncertain == 0 && r.RelativeError == 0 && !r.Capped }
 
 // chosen reports whether the hashes of values, whose secret the model does not know, choose those that a capped answer
 // is about.
