@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -184,13 +186,10 @@ func definitionsAt(ctx context.Context, server *connection, name string) (*featu
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	if err := extract(ctx, revision, path, folder); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	registry, err := definition.LoadFS(os.DirFS(folder), ".")
+	registry, err := definition.LoadFS(&atRevision{ctx, revision, folder}, path)
 	if findings, ok := errors.AsType[definition.Findings](err); ok {
 		for i := range findings {
-			findings[i].File = revision + ":" + filepath.ToSlash(filepath.Join(path, findings[i].File))
+			findings[i].File = revision + ":" + filepath.ToSlash(findings[i].File)
 		}
 		return nil, findings
 	}
@@ -227,18 +226,51 @@ func definitionsOf(ctx context.Context, server *connection, address string) (*fe
 	return registry, err
 }
 
-// extract writes the files of a path at a revision, a file or a folder, into a folder.
-func extract(ctx context.Context, revision, path, folder string) error {
-	var out, said bytes.Buffer
-	git := exec.CommandContext(ctx, "git", "archive", "--format=tar", revision, "--", path)
-	git.Stdout, git.Stderr = &out, &said
-	if err := git.Run(); err != nil {
-		if text := strings.TrimSpace(said.String()); text != "" {
-			return errors.New(text)
-		}
-		return fmt.Errorf("git archive: %w", err)
+// atRevision has the files of a revision in git, by their paths from the current folder, which may lead out of it: definitions
+// name schemas in other folders. What is opened is first copied into a folder.
+type atRevision struct {
+	ctx      context.Context
+	revision string
+	folder   string
+}
+
+func (r *atRevision) Open(name string) (fs.File, error) {
+	if filepath.IsAbs(name) {
+		return os.Open(name) // a schema of this machine
 	}
-	files := tar.NewReader(&out)
+	top, err := r.git("", "rev-parse", "--show-toplevel", "--show-prefix")
+	if err != nil {
+		return nil, err
+	}
+	root, prefix, _ := strings.Cut(strings.TrimSuffix(string(top), "\n"), "\n")
+	inner := path.Join(prefix, filepath.ToSlash(name))
+	copied := filepath.Join(r.folder, filepath.FromSlash(inner))
+	if _, err := os.Stat(copied); err != nil {
+		if err := r.extract(root, inner); err != nil {
+			return nil, err
+		}
+	}
+	return os.Open(copied)
+}
+
+// git returns what a command of git prints, in a folder.
+func (r *atRevision) git(folder string, args ...string) ([]byte, error) {
+	git := exec.CommandContext(r.ctx, "git", args...)
+	git.Dir = folder
+	out, err := git.Output()
+	if said, ok := errors.AsType[*exec.ExitError](err); ok && len(said.Stderr) > 0 {
+		return nil, errors.New(strings.TrimSpace(string(said.Stderr)))
+	}
+	return out, err
+}
+
+// extract copies a file or a folder of the repository.
+func (r *atRevision) extract(root, name string) error {
+	archive, err := r.git(root, "archive", "--format=tar", r.revision, "--", name)
+	if err != nil {
+		return err
+	}
+	files := tar.NewReader(bytes.NewReader(archive))
 	for {
 		header, err := files.Next()
 		if err == io.EOF {
@@ -247,17 +279,10 @@ func extract(ctx context.Context, revision, path, folder string) error {
 		if err != nil {
 			return err
 		}
-		inner, err := filepath.Rel(filepath.Clean(path), header.Name)
-		if err != nil || header.Typeflag != tar.TypeReg {
+		if header.Typeflag != tar.TypeReg || !filepath.IsLocal(header.Name) {
 			continue
 		}
-		if inner == "." { // the path is a file
-			inner = filepath.Base(path)
-		}
-		if !filepath.IsLocal(inner) {
-			continue
-		}
-		to := filepath.Join(folder, inner)
+		to := filepath.Join(r.folder, header.Name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}

@@ -28,22 +28,14 @@ func TestDiff(t *testing.T) {
 	dir, temporary := t.TempDir(), t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("TMPDIR", temporary) // of this test alone
-	git := func(args ...string) {
-		t.Helper()
-		cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"}, args...)...)
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatal(err, string(out))
-		}
-	}
 	if err := os.Mkdir("features", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, "features", "pay.yaml", twoStreamDefinitions)
 	writeFile(t, "features", "pay_test.yaml", "tests: none")
-	git("init", "-q")
-	git("add", ".")
-	git("commit", "-q", "-m", "first")
+	inGit(t, dir, "init", "-q")
+	inGit(t, dir, "add", ".")
+	inGit(t, dir, "commit", "-q", "-m", "first")
 	for _, old := range []string{"HEAD:features", "HEAD:features/pay.yaml", "features"} {
 		out, err := weir(t, "diff", old, "features")
 		if err != nil || out != "nothing changes but perhaps descriptions\n" {
@@ -67,11 +59,11 @@ func TestDiff(t *testing.T) {
 	}
 
 	writeFile(t, "features", "pay.yaml", "streams: {")
-	git("commit", "-q", "-am", "bad")
+	inGit(t, dir, "commit", "-q", "-am", "bad")
 	for _, b := range []struct{ args, want string }{
 		{"HEAD~1:features HEAD:features", "HEAD:features/pay.yaml:1:1: bad YAML: did not find expected node content; close the brackets or braces, and quote a text that contains any of , [ ] { }"},
-		{"none:features features", "weir: none:features: fatal: not a valid object name: none"},
-		{"HEAD:nothing features", "weir: HEAD:nothing: fatal: pathspec 'nothing' did not match any files"},
+		{"none:features features", "none:features: cannot read definitions: fatal: not a valid object name: none"},
+		{"HEAD:nothing features", "HEAD:nothing: cannot read definitions: fatal: pathspec 'nothing' did not match any files"},
 		{"nowhere features", "nowhere: cannot read definitions: no such file or directory"},
 		{"features", "weir: accepts 2 arg(s), received 1; usage: weir diff OLD NEW [flags]"},
 	} {
@@ -82,6 +74,47 @@ func TestDiff(t *testing.T) {
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("temporary folders are left behind: %v, %v", left, err)
+	}
+}
+
+// Definitions of a revision name schemas in other folders, seen from the repository's root or from a folder of it.
+func TestDiffWithSchemasElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"features", "schemas"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const schema = `{"type": "record", "name": "Pay", "fields": [{"name": "at", "type": "long"}, {"name": "user", "type": "string"}]}`
+	writeFile(t, filepath.Join(dir, "schemas"), "pay.avsc", schema)
+	writeFile(t, filepath.Join(dir, "features"), "pay.yaml", `
+streams: {pay: {topic: payments, timestamp: at, format: {type: avro, schema: ../schemas/pay.avsc}, fields: {user: string}}}
+features: {paid: "COUNT(1h, pay, user)"}
+`)
+	inGit(t, dir, "init", "-q")
+	inGit(t, dir, "add", ".")
+	inGit(t, dir, "commit", "-q", "-m", "first")
+	writeFile(t, filepath.Join(dir, "schemas"), "pay.avsc", `{"type": "string"}`)
+	for folder, args := range map[string][]string{dir: {"HEAD:features", "HEAD:features/pay.yaml"}, filepath.Join(dir, "features"): {"HEAD:.", "HEAD:pay.yaml"}} {
+		t.Chdir(folder)
+		if out, err := weir(t, append([]string{"diff"}, args...)...); err != nil || out != "nothing changes but perhaps descriptions\n" {
+			t.Errorf("%s, %v: error %v, output\n%s", folder, args, err, out)
+		}
+	}
+	t.Chdir(dir)
+	_, err := weir(t, "diff", "HEAD:features", "features")
+	if want := "features/pay.yaml:2:78: the schema is of type string; records are read from one of type record"; err == nil || message(err) != want {
+		t.Errorf("with a schema that is not a record: got %v, want %s", err, want)
+	}
+}
+
+// inGit runs a command of git in a folder, without settings of the machine.
+func inGit(t *testing.T, folder string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"}, args...)...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
 	}
 }
 
