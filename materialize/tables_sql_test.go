@@ -79,7 +79,7 @@ func TestTablesEqualAsOfJoins(t *testing.T) {
 	m := making{Registry: load(t, tableDefinitions), stream: "pay"}
 	contents, topics := map[string]*tables.Contents{}, map[string]string{}
 	for _, table := range m.Tables {
-		contents[table.Name], topics[table.Name] = tables.New(table).KeepAll(), table.Rows.Topic
+		contents[table.Name], topics[table.Name] = tables.New(table).Keeping(tables.History), table.Rows.Topic
 	}
 	take := func(table, key string, at int64, row map[string]any) {
 		r := record.Record{Partition: state.Partition{Topic: topics[table]}, Key: []byte(key), Timestamp: at}
@@ -145,7 +145,7 @@ func TestTablesEqualAsOfJoins(t *testing.T) {
 		c := contents[table.Name]
 		if table.File != "" {
 			var err error
-			if c, err = tables.ReadFile(t.Context(), table, file, true); err != nil {
+			if c, err = tables.ReadFile(t.Context(), table, file, tables.History); err != nil {
 				t.Fatal(err)
 			}
 		}

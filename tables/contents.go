@@ -29,7 +29,7 @@ var ErrTooLarge = errors.New("the table is too large")
 type Contents struct {
 	table   *features.Table
 	decoder *record.Decoder
-	history bool
+	keep    Keep
 	ofFile  bool  // removals may come before the rows that they remove
 	deletes int   // the field that says that its row is deleted, see deleted; -1 for none
 	order   int64 // of the last record taken
@@ -70,9 +70,19 @@ func NewDecoded(t *features.Table, d *record.Decoder) *Contents {
 	return &Contents{table: t, decoder: d, deletes: t.Deletes, written: map[recordKey]*version{}, rows: map[string]*version{}}
 }
 
-// KeepAll makes contents without rows keep all versions of each row, so that Find returns the row as of a moment.
-func (c *Contents) KeepAll() *Contents {
-	c.history = true
+// Keep is which versions of a row contents keep.
+type Keep uint8
+
+// Of a history, Find returns the row as of a moment.
+const (
+	Newest     Keep = iota
+	History         // all versions; each holds since its timestamp, or else since its record
+	AsReceived      // all versions; none holds before its record, if that is known, as where the topic is followed
+)
+
+// Keeping makes contents without rows keep other versions than the newest.
+func (c *Contents) Keeping(k Keep) *Contents {
+	c.keep = k
 	return c
 }
 
@@ -127,12 +137,12 @@ func (c *Contents) of(key string, at int64) *features.Row {
 	switch {
 	case v == nil:
 		return nil
-	case v.next == nil && !c.history: // the common case
+	case v.next == nil && c.keep == Newest: // the common case
 		return v.row
 	}
 	var said []*version // the last of each record key
 	for ; v != nil; v = v.next {
-		if c.history && v.from > at {
+		if c.keep != Newest && v.from > at {
 			continue
 		}
 		i := slices.IndexFunc(said, func(s *version) bool { return s.by == v.by })
@@ -205,6 +215,9 @@ func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
 	if !next.by.keyed {
 		next.by.key = next.key
 	}
+	if next.from = next.time; c.keep == AsReceived {
+		next.from = max(next.from, r.Timestamp)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put(next)
@@ -213,7 +226,7 @@ func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
 	}
 	if c.bytes > c.table.MaxBytes {
 		versions := ""
-		if c.history {
+		if c.keep != Newest {
 			versions = ", with their earlier versions,"
 		}
 		return bad, fmt.Errorf("the rows of table %s%s take more than %d MiB, its max_mib: %w", c.table.Name, versions, c.table.MaxBytes>>20, ErrTooLarge)
@@ -233,16 +246,15 @@ func (c *Contents) deleted(e *record.Event) bool {
 // put makes a version replace the last one of its records.
 func (c *Contents) put(next *version) {
 	last := c.written[next.by]
-	next.from = next.time
 	if last != nil {
 		if next.by.keyed {
 			// Their order counts, even where timestamps go back: a compacted topic has only the last record.
 			next.from = max(next.from, last.from)
 		}
 		switch {
-		case !next.by.keyed && !c.history && next.time < last.time:
+		case !next.by.keyed && c.keep == Newest && next.time < last.time:
 			return
-		case !c.history:
+		case c.keep == Newest:
 			c.remove(last)
 		case next.by.keyed && last.row != nil && (next.row == nil || next.key != last.key):
 			c.add(&version{by: last.by, key: last.key, time: next.time, from: next.from, order: next.order})
@@ -256,11 +268,11 @@ func (c *Contents) put(next *version) {
 		c.add(next)
 		c.written[next.by] = next
 		c.count++
-	case !next.by.keyed && (c.history || c.ofFile):
+	case !next.by.keyed && (c.keep != Newest || c.ofFile):
 		// Rows that it removes may come after it: the newest counts.
 		c.add(next)
 		c.written[next.by] = next
-	case c.history && last != nil:
+	case c.keep != Newest && last != nil:
 		c.written[next.by] = &version{by: next.by, key: last.key, time: next.time, from: next.from}
 	default:
 		delete(c.written, next.by)

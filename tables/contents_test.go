@@ -175,7 +175,7 @@ func TestHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawSent(t, rapid.Bool().Draw(t, "keyed"), 2)
 		slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.time, b.time) })
-		history := New(table).KeepAll()
+		history := New(table).Keeping(History)
 		take(t, history, all)
 		for at := int64(-1); at < 11; at++ {
 			then := New(table)
@@ -222,11 +222,11 @@ func TestFilesInAnyOrder(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		history, err := ReadFile(t.Context(), list, file, true)
+		history, err := ReadFile(t.Context(), list, file, History)
 		if err != nil {
 			t.Fatal(err)
 		}
-		newest, err := ReadFile(t.Context(), list, file, false)
+		newest, err := ReadFile(t.Context(), list, file, Newest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,6 +260,26 @@ func TestFilesInAnyOrder(t *testing.T) {
 	})
 }
 
+// A row that was written after its own timestamp could not be looked up before.
+func TestRowsWrittenLate(t *testing.T) {
+	table := defined(t, "{topic: t, key: id, timestamp: at, fields: {v: int}}")
+	for keep, want := range map[Keep]string{History: " 1 1  2", AsReceived: "    2"} {
+		c := New(table).Keeping(keep)
+		take(t, c, []sent{
+			{time: 5_000_000_000_300, key: "a", value: `{"id":"a","at":5000000000100,"v":1}`},
+			{time: 5_000_000_000_300, key: "b", value: `{"id":"b","at":5000000000300,"v":2}`},
+		})
+		var got []string
+		for _, at := range []int64{5_000_000_000_099, 5_000_000_000_100, 5_000_000_000_299} {
+			got = append(got, valueOf(c, "a", at))
+		}
+		got = append(got, valueOf(c, "b", 5_000_000_000_299), valueOf(c, "b", 5_000_000_000_300))
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("kept %d: got %q, want %q", keep, got, want)
+		}
+	}
+}
+
 // Of records without a key, as of files, the newest counts, wherever it stands.
 func TestNewestOfAFile(t *testing.T) {
 	folder := t.TempDir()
@@ -272,14 +292,14 @@ func TestNewestOfAFile(t *testing.T) {
 	}
 	timed := defined(t, "{file: f.csv, key: id, timestamp: {path: since, unit: datetime}, fields: {v: int}}")
 	rows := write("rows.csv", "id,v,since,more\na,2,2026-02-01 00:00:00,x\na,1,2026-01-01 00:00:00,x\nb,3,2026-01-01 00:00:00,\nb,4,2026-01-01 00:00:00,\n")
-	for history, want := range map[bool]string{false: "2 2 2 4", true: " 1 2 4"} {
-		c, err := ReadFile(t.Context(), timed, rows, history)
+	for keep, want := range map[Keep]string{Newest: "2 2 2 4", History: " 1 2 4", AsReceived: " 1 2 4"} {
+		c, err := ReadFile(t.Context(), timed, rows, keep)
 		if err != nil {
 			t.Fatal(err)
 		}
 		const january, february = 1767225600000, 1769904000000
 		if got := valueOf(c, "a", january-1) + " " + valueOf(c, "a", february-1) + " " + valueOf(c, "a", february) + " " + valueOf(c, "b", january); got != want {
-			t.Errorf("history %t: got %q, want %q", history, got, want)
+			t.Errorf("kept %d: got %q, want %q", keep, got, want)
 		}
 	}
 	plain := defined(t, "{file: f.csv, key: id, max_rows: 2, fields: {v: int}}")
@@ -296,7 +316,7 @@ func TestNewestOfAFile(t *testing.T) {
 		filepath.Join(folder, "none.csv"):                          "none.csv: no such file or directory",
 		write("i.ndjson", `{"topic":"m","value":{"id":"a"}}`+"\n"): "",
 	} {
-		c, err := ReadFile(t.Context(), plain, name, false)
+		c, err := ReadFile(t.Context(), plain, name, Newest)
 		if err == nil {
 			err = errors.New("")
 		} else if c != nil {
@@ -345,7 +365,7 @@ func TestRecordsOfAFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		contents, err := ReadFile(t.Context(), c.table, file, true)
+		contents, err := ReadFile(t.Context(), c.table, file, History)
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
@@ -419,7 +439,7 @@ func TestBounds(t *testing.T) {
 	if _, err := c.Take(new(row("b", 600_000)).record(0)); !errors.Is(err, ErrTooLarge) || err.Error() != "the rows of table m take more than 1 MiB, its max_mib: the table is too large" {
 		t.Errorf("too many bytes: got %v", err)
 	}
-	c = New(table).KeepAll()
+	c = New(table).Keeping(History)
 	take(t, c, []sent{row("a", 1), row("b", 1), row("a", 2), row("c", 1), {key: "a"}, row("d", 1), row("d", 300_000)})
 	const earlier = "the rows of table m, with their earlier versions, take more than 1 MiB, its max_mib: the table is too large"
 	if _, err := c.Take(new(row("d", 1_000_000)).record(0)); !errors.Is(err, ErrTooLarge) || err.Error() != earlier {

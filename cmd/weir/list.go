@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/lists"
+	"github.com/weir-stream/weir/tables"
 )
 
 func newListCommand() *cobra.Command {
@@ -125,7 +126,7 @@ func newListShowCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			contents, err := readTable(cmd.Context(), cfg, list, false, cmd.ErrOrStderr())
+			contents, err := readTable(cmd.Context(), cfg, list, tables.Newest, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

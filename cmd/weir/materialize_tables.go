@@ -58,10 +58,14 @@ func (o *materializeOptions) readTable(ctx context.Context, cfg *config.Config, 
 	if read := cmp.Or(file, t.File); read != "" && isFile(read, o.output) {
 		return nil, fmt.Errorf("%s, the file of table %s, is the --output", o.output, t.Name)
 	}
-	if file != "" {
-		return tables.ReadFile(ctx, t, file, true)
+	keep := tables.History
+	if o.as == "served" {
+		keep = tables.AsReceived
 	}
-	return readTable(ctx, cfg, t, true, o.screen)
+	if file != "" {
+		return tables.ReadFile(ctx, t, file, keep)
+	}
+	return readTable(ctx, cfg, t, keep, o.screen)
 }
 
 // isFile reports whether two names are of one file, or object.
@@ -71,17 +75,17 @@ func isFile(a, b string) bool {
 	return a == b || err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// readTable reads a table, of a history all versions of its rows.
-func readTable(ctx context.Context, cfg *config.Config, t *features.Table, history bool, screen io.Writer) (*tables.Contents, error) {
+// readTable reads a table, from where its definition says.
+func readTable(ctx context.Context, cfg *config.Config, t *features.Table, keep tables.Keep, screen io.Writer) (*tables.Contents, error) {
 	if t.File != "" {
-		return tables.ReadFile(ctx, t, t.File, history)
+		return tables.ReadFile(ctx, t, t.File, keep)
 	}
 	log, done, err := connect.Log(cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	c, bad, err := follow.Read(ctx, log, t, history)
+	c, bad, err := follow.Read(ctx, log, t, keep)
 	if bad != nil {
 		fmt.Fprintf(screen, "table %s lacks rows, such as %v\n", t.Name, bad)
 	}

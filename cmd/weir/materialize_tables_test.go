@@ -117,6 +117,29 @@ features:
 	}
 }
 
+// As served, a row holds since it was written, by event time since its own timestamp.
+func TestMaterializeRowsWrittenLate(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	writeFile(t, folder, "features.yaml", `
+streams:
+  pay: {topic: pay, timestamp: at, id: id, fields: {shop: string}}
+tables:
+  merchant: {topic: merchants, key: id, timestamp: since, fields: {risk: string}}
+features:
+  risk: {expr: merchant.risk, by: shop}
+`)
+	writeFile(t, folder, "rows.ndjson", `{"topic":"merchants","key":"m","timestamp":1767261900000,"value":{"id":"m","since":1767261000000,"risk":"high"}}`)
+	writeFile(t, folder, "events.ndjson", `{"topic":"pay","key":null,"timestamp":1767261600000,"value":{"id":"e","at":1767261600000,"shop":"m"}}`)
+	for _, c := range []struct{ as, want string }{{"events", "high"}, {"served", ""}} {
+		got, err := weir(t, "materialize", "--features", folder, "--stream", "pay", "--input", filepath.Join(folder, "events.ndjson"),
+			"--table", "merchant="+filepath.Join(folder, "rows.ndjson"), "--as", c.as, "--columns", "risk", "--output", "-")
+		if want := "id,at,shop,risk\ne,1767261600000,m," + c.want + "\n"; err != nil || got != want {
+			t.Errorf("--as %s: error %v, got\n%s", c.as, err, got)
+		}
+	}
+}
+
 // A table of an object is read like one of a file.
 func TestMaterializeTableOfAnObject(t *testing.T) {
 	b, folder := objectstore.New(t), t.TempDir()

@@ -114,7 +114,7 @@ func runPreview(ctx context.Context, cfg *config.Config, p preview.Config, scree
 	}
 	var rows []*tables.Contents
 	for _, t := range features.TablesOf(p.Features) {
-		c, err := readTable(ctx, cfg, t, false, screen)
+		c, err := readTable(ctx, cfg, t, tables.Newest, screen)
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", t.Name, brokers.Plainly(err))
 		}

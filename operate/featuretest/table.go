@@ -51,7 +51,7 @@ func (f *file) rows(n *yaml.Node) (rows []tableRow) {
 func (f *file) tablesOf(r *features.Registry, rows []tableRow) *tables.Set {
 	var all []*tables.Contents
 	for _, t := range r.Tables {
-		c := tables.NewDecoded(t, record.NewJSONDecoder([]*record.Stream{t.Rows})).KeepAll()
+		c := tables.NewDecoded(t, record.NewJSONDecoder([]*record.Stream{t.Rows})).Keeping(tables.History)
 		for i := range rows {
 			if row := &rows[i]; row.table.Value == t.Name {
 				f.take(c, t, row)

@@ -61,7 +61,7 @@ func (f *file) look(ctx context.Context) time.Duration {
 	case version == f.read || !f.object && version != before && (before != "" || f.read != ""):
 		return f.each // it was refused, or is still being written
 	}
-	contents, err := tables.ReadFile(ctx, f.Table, f.Table.File, false)
+	contents, err := tables.ReadFile(ctx, f.Table, f.Table.File, tables.Newest)
 	if ctx.Err() != nil {
 		return 0
 	}

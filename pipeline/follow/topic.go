@@ -67,14 +67,13 @@ func (t *topic) follow(ctx context.Context) {
 	}
 }
 
-// Read reads the rows of a table that its topic has now; of a history all versions. Bad is the first record that could not be read,
+// Read reads the rows of a table that its topic has now. Bad is the first record that could not be read,
 // so that its row is missing.
-func Read(ctx context.Context, cfg scan.Config, of *features.Table, history bool) (c *tables.Contents, bad, err error) {
+func Read(ctx context.Context, cfg scan.Config, of *features.Table, keep tables.Keep) (c *tables.Contents, bad, err error) {
 	t := &topic{Held: &tables.Held{Table: of}, scanner: scan.New(cfg)}
 	defer t.scanner.Close()
-	if t.begin(); history {
-		t.contents.KeepAll()
-	}
+	t.begin()
+	t.contents.Keeping(keep)
 	ranges, err := t.ends(ctx)
 	if err == nil {
 		err = t.read(ctx, ranges)
