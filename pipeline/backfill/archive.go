@@ -354,13 +354,13 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 // cannot be used, which has been reported.
 func firstEvents(r *rows, mapper *features.Mapper, earlier *record.Earlier, row int64) ([]record.Event, int64) {
 	events, timestamp, err := r.events()
+	earlier.Pass(row, timestamp) // whatever is in it
 	if err != nil || len(events) == 0 {
 		return nil, 0
 	}
 	if earlier != nil {
 		e := &events[0] // a stream whose records have several events knows none from earlier ones
 		e.Now = timestamp
-		earlier.Pass(row, timestamp)
 		if mapper.Check(events) != nil || earlier.Repeats(e, false) {
 			return nil, 0
 		}

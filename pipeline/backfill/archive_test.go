@@ -303,3 +303,38 @@ features: {pays: 'COUNT(lifetime, payment, user)'}
 		}
 	}
 }
+
+// The time of the log goes on at each record of a file in envelopes, as in the log: also at one that no stream takes, and at one
+// that cannot be used.
+func TestTimeOfTheLogInFiles(t *testing.T) {
+	r := defined.Registry(t, `
+streams: {payment: {topic: payments, match: kind == "pay", timestamp: at, id: id, dedup: 1m, fields: {user: string, n: {type: int, required: true}}}}
+features: {pays: 'COUNT(lifetime, payment, user)'}
+`)
+	for between, want := range map[string]int{
+		`{"kind": "pay", "at": 200000, "id": "b", "user": "u", "n": 1}`:     3,
+		`{"kind": "other", "at": 200000, "id": "b", "user": "u", "n": 1}`:   2,
+		`{"kind": "pay", "at": 200000, "id": "b", "user": "u", "n": "bad"}`: 2,
+	} {
+		name := filepath.Join(t.TempDir(), "a.ndjson")
+		var text strings.Builder
+		for i, record := range []string{`{"kind": "pay", "at": 1000, "id": "a", "user": "u", "n": 1}`, between, `{"kind": "pay", "at": 30000, "id": "a", "user": "u", "n": 1}`} {
+			fmt.Fprintf(&text, "{\"topic\": \"payments\", \"key\": null, \"timestamp\": %d, \"value\": %s}\n", []int{1000, 200000, 30000}[i], record)
+		}
+		if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := ReadFile(t.Context(), Input{Name: name, Stream: r.Streams[0]}, r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &applying{FromFiles: &FromFiles{Cut: state.Cut{Topic: "payments", Until: newest}}, registry: r, fill: r.FillOf(map[*state.Series]bool{r.Series[0]: true}), moment: state.MinTime}
+		a.begin(0)
+		if err := a.file(t.Context(), f, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(a.batch.Updates); got != want {
+			t.Errorf("with %s between two records with the ID a, %d count, want %d", between, got, want)
+		}
+	}
+}

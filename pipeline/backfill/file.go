@@ -205,13 +205,13 @@ func (r *rows) close() { _ = r.file.Close() }
 // next reads the next row; the error is io.EOF after the last one.
 func (r *rows) next() error { return r.source.Next(&r.line) }
 
-// events decodes the row, and returns the timestamp of its record, in ms, or else the latest time of its events. There are none
-// if the stream does not accept the row; they are valid until the next ones.
+// events decodes the row, and returns the timestamp of its record, in ms, or else the latest time of its events; record.NoTime for
+// neither. There are none if the stream does not accept the row; they are valid until the next ones.
 func (r *rows) events() ([]record.Event, int64, error) {
 	r.line.Topic = cmp.Or(r.line.Topic, r.stream.Topic)
 	events, err := r.decoder.Event(&r.line)
 	if err != nil {
-		return nil, 0, r.at(source.WithHint(err, r.line.Value))
+		return nil, r.line.RecordTime, r.at(source.WithHint(err, r.line.Value))
 	}
 	came := r.line.RecordTime
 	for i := range events {
