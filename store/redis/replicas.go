@@ -23,6 +23,9 @@ import (
 // everything, also if it lags, its link is cut or its master is dead. Both sides name the stream by the replication ID,
 // which changes when a master is replaced. So offsets of two histories are never compared, and a replica that was
 // started without its data has no known offset.
+//
+// A replica hides keys that have expired by its own clock, whatever its master says. So it is not read while its clock is
+// ahead of the master's.
 
 const (
 	// lookEach is how often masters are asked for their offsets, and unusable replicas are tried again. This is the
@@ -30,6 +33,9 @@ const (
 	lookEach = 100 * time.Millisecond
 	// lookTimeout bounds one request.
 	lookTimeout = 500 * time.Millisecond
+	// maxAhead is how far the clock of a replica that is read may be ahead of its master's: half of the least slack with
+	// which keys expire (see Slack), so the time that requests take does not matter.
+	maxAhead = 30 * time.Second
 )
 
 // ReadFromReplicas lets ReadReplica read from the replicas that a client knows of each master, as
@@ -83,19 +89,20 @@ func again(ctx context.Context, look func(context.Context)) {
 func (s *Store) lookAtMasters(ctx context.Context) {
 	if cluster, ok := s.redis.(*redis.ClusterClient); ok {
 		_ = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
-			at := s.replicas.now()
 			pipe := c.Pipeline()
-			info, nodes := pipe.Info(ctx, "replication"), pipe.ClusterNodes(ctx)
+			asked, nodes := s.replicas.inquire(ctx, pipe), pipe.ClusterNodes(ctx)
 			_, _ = pipe.Exec(ctx) // each command has its own error
 			if nodes.Err() == nil {
-				s.replicas.look(info, at, slotLeaves(nodes.Val()))
+				s.replicas.look(asked, slotLeaves(nodes.Val()))
 			}
 			return nil
 		})
 		return
 	}
-	at := s.replicas.now()
-	s.replicas.look(s.redis.Info(ctx, "replication"), at, false)
+	pipe := s.redis.Pipeline()
+	asked := s.replicas.inquire(ctx, pipe)
+	_, _ = pipe.Exec(ctx)
+	s.replicas.look(asked, false)
 }
 
 // slotLeaves reports whether the keys of a slot are moving to another master, from the reply to CLUSTER NODES of the
@@ -109,10 +116,10 @@ func slotLeaves(nodes string) bool {
 	return false
 }
 
-// look notes what a server has replied to INFO replication, if it is a master.
-func (r *replicas) look(info *redis.StringCmd, at time.Time, slotLeaves bool) {
-	if found, err := readStanding(info); err == nil && found.master {
-		r.note(found, at, slotLeaves)
+// look notes the standing of a server, if it is a master.
+func (r *replicas) look(asked inquiry, slotLeaves bool) {
+	if found, err := asked.standing(); err == nil && found.master {
+		r.note(found, asked.at, slotLeaves)
 	}
 }
 
@@ -133,6 +140,7 @@ type replicas struct {
 type sight struct {
 	at         time.Time
 	offset     int64
+	ahead      time.Duration
 	slotLeaves bool // key by key, to another master
 }
 
@@ -141,14 +149,31 @@ type standing struct {
 	id     string // of the replication
 	offset int64  // the server has everything up to here
 	master bool
+	ahead  time.Duration // of its clock, compared with that of this machine
 }
 
-// readStanding parses the reply to INFO replication.
-func readStanding(info *redis.StringCmd) (s standing, err error) {
-	text, err := info.Result()
+// inquiry asks a server for its standing.
+type inquiry struct {
+	at    time.Time // before it was sent
+	info  *redis.StringCmd
+	clock *redis.TimeCmd
+}
+
+func (r *replicas) inquire(ctx context.Context, pipe redis.Pipeliner) inquiry {
+	return inquiry{r.now(), pipe.Info(ctx, "replication"), pipe.Time(ctx)}
+}
+
+// standing reads the replies.
+func (i *inquiry) standing() (s standing, err error) {
+	text, err := i.info.Result()
 	if err != nil {
 		return s, err
 	}
+	clock, err := i.clock.Result()
+	if err != nil {
+		return s, err
+	}
+	s.ahead = clock.Sub(i.at)
 	fields := infoFields(text)
 	s.id, s.master = fields["master_replid"], fields["role"] == "master"
 	offset := fields["slave_repl_offset"]
@@ -175,7 +200,7 @@ func infoFields(text string) map[string]string {
 func (r *replicas) note(s standing, at time.Time, slotLeaves bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sights[s.id] = append(r.sights[s.id], sight{at, s.offset, slotLeaves})
+	r.sights[s.id] = append(r.sights[s.id], sight{at, s.offset, s.ahead, slotLeaves})
 	for id, list := range r.sights {
 		old := 0
 		for old < len(list) && at.Sub(list[old].at) > r.within {
@@ -200,6 +225,9 @@ func (r *replicas) freshness(s standing) (f state.Freshness, err error) {
 	}
 	if slices.ContainsFunc(list, func(seen sight) bool { return seen.slotLeaves }) {
 		return f, errSlotLeaves
+	}
+	if ahead := s.ahead - list[len(list)-1].ahead; ahead > maxAhead {
+		return f, fmt.Errorf("its clock is %v ahead of its master's, and keys expire by it", ahead.Round(time.Second))
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].offset > s.offset {
@@ -293,12 +321,12 @@ func (r *replicas) choose(ctx context.Context, key string) *redis.Client {
 // ask sends the commands with some indices to a server, and reports for each whether it was answered.
 func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []redis.Cmder, indices []int) (f state.Freshness, ok bool) {
 	pipe := server.Pipeline()
-	info := pipe.Info(ctx, "replication") // first: what is read afterwards is not older
+	asked := r.inquire(ctx, pipe) // first: what is read afterwards is not older
 	for _, i := range indices {
 		_ = pipe.Process(ctx, commands[i])
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
-	f, err := r.judge(info)
+	f, err := r.freshnessOf(asked)
 	if err != nil {
 		r.rest(server, err)
 		return f, false
@@ -311,12 +339,20 @@ func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []red
 	return f, true
 }
 
-func (r *replicas) judge(info *redis.StringCmd) (state.Freshness, error) {
-	s, err := readStanding(info)
+func (r *replicas) freshnessOf(asked inquiry) (state.Freshness, error) {
+	s, err := asked.standing()
 	if err != nil {
 		return state.Freshness{}, err
 	}
 	return r.freshness(s)
+}
+
+// judge asks a server how fresh its data are. It fails if it must not answer.
+func (r *replicas) judge(ctx context.Context, server *redis.Client) (state.Freshness, error) {
+	pipe := server.Pipeline()
+	asked := r.inquire(ctx, pipe)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	return r.freshnessOf(asked)
 }
 
 // rest leaves a server alone until it is usable again.
@@ -339,7 +375,7 @@ func (r *replicas) lookAtResting(ctx context.Context) {
 	var looks sync.WaitGroup
 	for address, server := range resting {
 		looks.Go(func() {
-			_, err := r.judge(server.Info(ctx, "replication"))
+			_, err := r.judge(ctx, server)
 			gone := errors.Is(err, redis.ErrClosed) // the client has dropped a server that is no longer a replica
 			if err != nil && !gone {
 				return

@@ -69,7 +69,7 @@ func TestCheckReplicas(t *testing.T) {
 	}
 }
 
-// onceAsked calls a function when a server is first asked INFO.
+// onceAsked calls a function when a server is first asked INFO, with other commands.
 type onceAsked struct {
 	sync.Once
 	then func()
@@ -77,14 +77,12 @@ type onceAsked struct {
 
 func (*onceAsked) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (*onceAsked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
+func (*onceAsked) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-func (o *onceAsked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, c redis.Cmder) error {
-		err := next(ctx, c)
-		if c.Name() == "info" {
+func (o *onceAsked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		err := next(ctx, commands)
+		if commands[0].Name() == "info" {
 			o.Do(o.then)
 		}
 		return err

@@ -134,6 +134,24 @@ func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 	})
 }
 
+// A replica whose clock is ahead hides keys that its master still has: the master answers then.
+func TestReplicaWhoseClockIsAhead(t *testing.T) {
+	t.Parallel()
+	master := redistest.New(t, redistest.Options{})
+	replica := redistest.NewReplicaWith(t, master.Addr(), redistest.Options{OwnClock: true})
+	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), replica.Addr()), 10*time.Second)
+	r.write(t, 1)
+	r.await(t, "an answer from the replica", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
+	replica.SetClock(time.Hour)
+	r.await(t, "an answer from the master", func(n int64, f state.Freshness) bool { return n == 1 && !f.Replica })
+	if found, err := r.CheckReplicas(t.Context()); err != nil || len(found) != 1 || found[0].Err == nil ||
+		!strings.HasSuffix(found[0].Err.Error(), " ahead of its master's, and keys expire by it") {
+		t.Errorf("found %+v, error %v", found, err)
+	}
+	replica.SetClock(0)
+	r.await(t, "an answer from the replica again", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
+}
+
 // If a replica dies, another replica answers, or else the master.
 func TestMasterAnswersForDeadReplicas(t *testing.T) {
 	t.Parallel()
@@ -221,6 +239,7 @@ func TestFreshness(t *testing.T) {
 	for i, leaves := range []bool{true, false} {
 		r.note(standing{id: "d", offset: 70, master: true}, at(4*i), leaves)
 	}
+	r.note(standing{id: "e", offset: 70, master: true, ahead: 3 * time.Minute}, at(0), false)
 	for _, test := range []struct {
 		name string
 		standing
@@ -228,19 +247,22 @@ func TestFreshness(t *testing.T) {
 		staleness time.Duration // negative from the master
 		err       string
 	}{
-		{"has all", standing{"a", 300, false}, 4, time.Second, ""},
-		{"has more than was seen", standing{"a", 999, false}, 4, time.Second, ""},
-		{"has all but the last", standing{"a", 299, false}, 4, 2 * time.Second, ""},
-		{"has the first", standing{"a", 199, false}, 4, 4 * time.Second, ""},
-		{"has less than was ever seen", standing{"a", 99, false}, 4, 0, "it is staler than 10s"},
-		{"is the master", standing{"a", 300, true}, 4, -1, ""},
-		{"belongs to a master that was replaced", standing{"a", 300, false}, 13, 10 * time.Second, ""},
-		{"belonged to it for too long", standing{"a", 300, false}, 14, 0, "no master of its replication was seen for 10s"},
-		{"was master for too long", standing{"a", 300, true}, 14, 0, "no master of its replication was seen for 10s"},
-		{"a slot leaves its master, or did lately", standing{"d", 70, false}, 4, 0, "the keys of a slot are moving from its master to another one"},
-		{"is the master that a slot leaves", standing{"d", 70, true}, 4, -1, ""},
-		{"is of another replication", standing{"c", 300, false}, 4, 0, "no master of its replication was seen for 10s"},
-		{"is a master nobody knows", standing{"c", 300, true}, 4, 0, "no master of its replication was seen for 10s"},
+		{"has all", standing{"a", 300, false, 0}, 4, time.Second, ""},
+		{"has more than was seen", standing{"a", 999, false, 0}, 4, time.Second, ""},
+		{"has all but the last", standing{"a", 299, false, 0}, 4, 2 * time.Second, ""},
+		{"has the first", standing{"a", 199, false, 0}, 4, 4 * time.Second, ""},
+		{"has less than was ever seen", standing{"a", 99, false, 0}, 4, 0, "it is staler than 10s"},
+		{"is the master", standing{"a", 300, true, 0}, 4, -1, ""},
+		{"belongs to a master that was replaced", standing{"a", 300, false, 0}, 13, 10 * time.Second, ""},
+		{"belonged to it for too long", standing{"a", 300, false, 0}, 14, 0, "no master of its replication was seen for 10s"},
+		{"was master for too long", standing{"a", 300, true, 0}, 14, 0, "no master of its replication was seen for 10s"},
+		{"a slot leaves its master, or did lately", standing{"d", 70, false, 0}, 4, 0, "the keys of a slot are moving from its master to another one"},
+		{"is the master that a slot leaves", standing{"d", 70, true, 0}, 4, -1, ""},
+		{"has a clock that is a little ahead", standing{"e", 70, false, 3*time.Minute + maxAhead}, 4, 4 * time.Second, ""},
+		{"has a clock that is ahead", standing{"e", 70, false, 3*time.Minute + 31*time.Second}, 4, 0, "its clock is 31s ahead of its master's, and keys expire by it"},
+		{"has a clock that is behind", standing{"e", 70, false, -time.Hour}, 4, 4 * time.Second, ""},
+		{"is of another replication", standing{"c", 300, false, 0}, 4, 0, "no master of its replication was seen for 10s"},
+		{"is a master nobody knows", standing{"c", 300, true, 0}, 4, 0, "no master of its replication was seen for 10s"},
 	} {
 		r.now = func() time.Time { return at(test.now) }
 		f, err := r.freshness(test.standing)

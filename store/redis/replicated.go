@@ -148,7 +148,7 @@ func (s *Store) CheckReplicas(ctx context.Context) (found []Replica, err error) 
 func (r *replicas) check(ctx context.Context, c *redis.Client) Replica {
 	patience, began := min(r.within, checkLongest), r.now()
 	for {
-		f, err := r.judge(c.Info(ctx, "replication"))
+		f, err := r.judge(ctx, c)
 		_, lags := errors.AsType[staleError](err)
 		switch {
 		case lags && r.now().Sub(began) < patience:

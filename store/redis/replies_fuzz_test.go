@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -164,7 +165,11 @@ func FuzzReplies(f *testing.F) {
 			func() error { return s.CheckLayout(ctx) },
 			func() error { _, err := s.Secret(ctx); return err },
 			func() error { slotLeaves(string(replies)); infoFields(string(replies)); return nil },
-			func() error { _, err := readStanding(redis.NewStringResult(string(replies), nil)); return err },
+			func() error {
+				asked := inquiry{info: redis.NewStringResult(string(replies), nil), clock: redis.NewTimeCmdResult(time.Time{}, nil)}
+				_, err := asked.standing()
+				return err
+			},
 			func() error { _, _, _, _ = keyspace.SplitKey(string(replies)); return nil },
 		} {
 			server.mu.Lock()
