@@ -2,7 +2,6 @@ package materialize
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/weir-stream/weir/features"
@@ -76,8 +75,8 @@ type asking struct {
 	whole      *query.Completeness
 }
 
-// prepare finds what to ask. It fails if a feature cannot be computed as of before its event.
-func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
+// prepare finds what to ask.
+func (a *answers) prepare(columns []Column, excludeCurrent bool) {
 	a.columns = columns
 	for i := range columns {
 		f := columns[i].feature
@@ -90,11 +89,8 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 			continue
 		}
 		at := a.keysAt(f.By)
-		some, all := excludes(f)
+		_, all := excludes(f)
 		own := f.Membership() == aggregate.MembersRequired
-		if excludeCurrent && some && !all {
-			return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current", f.Name)
-		}
 		asked := asking{
 			Feature: f, first: i, end: i + 1, cell: len(a.types), keys: at, own: own,
 			before: f.BeforeCurrent() || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1, whole: query.CompletenessOf(f, nil),
@@ -113,7 +109,6 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 	for i := range a.running.Logs {
 		a.logsOver = append(a.logsOver, a.keysAt(a.running.Logs[i].Series.By))
 	}
-	return nil
 }
 
 func (a *answers) addCell(c *Column) {

@@ -87,7 +87,7 @@ type making struct {
 
 // selected adds the streams and the columns to a replay.
 func (m *making) selected(r *Replay) error {
-	s := Selection{Registry: m.Registry, Service: m.service, Names: m.names, Quality: m.quality, Lists: m.parquet != nil}
+	s := Selection{Registry: m.Registry, Service: m.service, Names: m.names, Quality: m.quality, Lists: m.parquet != nil, ExcludeCurrent: m.excludeCurrent}
 	if m.spine != "" {
 		table, err := source.NewCSV("spine.csv", strings.NewReader(m.spine))
 		if err != nil {

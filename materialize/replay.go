@@ -46,7 +46,7 @@ type Replay struct {
 	RecordTime string
 	// Tables has the rows of LookedUp as of all moments; nil if there are none.
 	Tables query.Tables
-	// ExcludeCurrent computes the rows of Stream without their own events.
+	// ExcludeCurrent computes the rows of Stream without their own events, of columns that were selected for it.
 	ExcludeCurrent bool
 	// Until, in ms, leaves out the records of logs with that timestamp or a later one, and refuses such rows of a
 	// spine; 0 leaves out none.
@@ -120,9 +120,7 @@ func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (
 }
 
 func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writer, error)) error {
-	if err := t.newWorkers(); err != nil {
-		return err
-	}
+	t.newWorkers()
 	if err := t.readInputs(ctx); err != nil {
 		return err
 	}
@@ -159,7 +157,7 @@ const (
 func (r *Replay) cores() int { return min(cmp.Or(r.Cores, runtime.GOMAXPROCS(0)), maxWorkers) }
 
 // newWorkers makes the workers, and the parts over which the entities are spread.
-func (t *timeline) newWorkers() error {
+func (t *timeline) newWorkers() {
 	r, cores := t.Replay, t.cores()
 	r.parts, r.workers = nil, nil
 	for len(r.parts) < max(leastParts, piecesOfCore*cores) {
@@ -167,9 +165,7 @@ func (t *timeline) newWorkers() error {
 	}
 	for i := range cores {
 		w := &worker{index: i}
-		if err := w.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
-			return err
-		}
+		w.answers.prepare(r.Columns, r.ExcludeCurrent)
 		w.answers.reading.SetTables(r.Tables)
 		if r.Stream != nil {
 			w.answers.maxFuture = r.Stream.MaxFuture.Milliseconds()
@@ -184,7 +180,6 @@ func (t *timeline) newWorkers() error {
 			break
 		}
 	}
-	return nil
 }
 
 // replay applies the events in order and writes the rows.

@@ -200,8 +200,12 @@ p4,4,3,3,2
 	}
 	m.names = []string{"both"}
 	_, _, err = m.run(t)
-	if want := `feature "both" leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current`; fmt.Sprint(err) != want {
+	if want := `feature "both" leaves the event itself out of some of its windows, and not of others, so there is no value before the event: leave it out of --columns, or leave out --exclude-current`; fmt.Sprint(err) != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	m.names, m.whole = nil, true
+	if got, _, err = m.run(t); err != nil || !strings.HasPrefix(got, "id,at,user,shop,before,by_shop,count,known_card,logins,near,paid\n") {
+		t.Errorf("all that can be computed before the event: error %v, got\n%s", err, got)
 	}
 }
 

@@ -26,6 +26,8 @@ type Selection struct {
 	// HasRows reports whether the rows of a table are given; nil for those of every one.
 	HasRows func(*features.Table) bool
 	Quality bool // with columns about the quality of each value
+	// ExcludeCurrent is that of the Replay.
+	ExcludeCurrent bool
 
 	// LeftOut is set by Columns if all features are wanted: why each of the others cannot be computed.
 	LeftOut []error
@@ -173,6 +175,10 @@ func (s *Selection) can(f *features.Feature) error {
 	}
 	if s.Stream != nil && f.InHand != nil && f.InHand != s.Stream {
 		return fmt.Errorf("feature %q reads the event of stream %s, and the rows are events of %s", f.Name, f.InHand.Name, s.Stream.Name)
+	}
+	if some, all := excludes(f); s.ExcludeCurrent && some && !all {
+		return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: "+
+			"leave it out of --columns, or leave out --exclude-current", f.Name)
 	}
 	for _, key := range asks(f) {
 		if s.Spine != nil {

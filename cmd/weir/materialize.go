@@ -218,7 +218,7 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 	}
 	s := materialize.Selection{
 		Registry: registry, Inputs: streams, Stream: r.Stream, Spine: r.Spine,
-		Service: o.service, Names: o.columns, Lists: o.format() == source.Parquet, Quality: o.quality,
+		Service: o.service, Names: o.columns, Lists: o.format() == source.Parquet, Quality: o.quality, ExcludeCurrent: o.excludeCurrent,
 		HasRows: func(t *features.Table) bool { return t.File != "" || o.fromTopics || files[t.Name] != "" },
 	}
 	if r.Columns, err = s.Columns(); err != nil {
