@@ -63,6 +63,7 @@ type preview struct {
 	report      Report
 	taken       []taken
 	earlier     *record.Earlier // of the log that is read
+	newest      int64           // the greatest timestamp of that log so far, in ms
 	mapper      *features.Mapper
 	secret      state.Secret
 	state       *memory.Store
@@ -78,6 +79,7 @@ type taken struct {
 	events    []record.Event
 	offset    int64
 	timestamp int64 // ms
+	newest    int64 // the greatest timestamp of the log up to this record, which keeps the order of the log
 }
 
 // population holds the entities of the same keys in events of the same streams.
@@ -199,7 +201,7 @@ func (p *preview) read(ctx context.Context) error {
 		if most < n {
 			l.Newest(most)
 		}
-		p.earlier = record.NewEarlier(p.Registry.Streams, l.Topic(), p.secret)
+		p.earlier, p.newest = record.NewEarlier(p.Registry.Streams, l.Topic(), p.secret), state.MinTime
 		if err := l.Read(ctx, func(r *record.Record) error { return p.take(i, r) }); err != nil {
 			return err
 		}
@@ -221,6 +223,7 @@ func (p *preview) share(n, all int64) int64 {
 // take takes a record of a log.
 func (p *preview) take(log int, r *record.Record) error {
 	p.earlier.Pass(r.Offset, r.Timestamp)
+	p.newest = max(p.newest, r.Timestamp)
 	events, err := p.mapper.Decode(r)
 	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
 		return err
@@ -237,7 +240,7 @@ func (p *preview) take(log int, r *record.Record) error {
 	case p.repeats(&events):
 		p.report.Repeated++
 	default:
-		t := taken{log: log, offset: r.Offset, timestamp: r.Timestamp}
+		t := taken{log: log, offset: r.Offset, timestamp: r.Timestamp, newest: p.newest}
 		for i := range events {
 			t.events = append(t.events, *events[i].Clone())
 		}
@@ -277,9 +280,9 @@ func (p *preview) setAside(log int, offset int64, err error) error {
 	return nil
 }
 
-// apply applies the records in the order of their times.
+// apply applies the records in the order of their times, those of a log in its order.
 func (p *preview) apply(ctx context.Context) error {
-	slices.SortStableFunc(p.taken, func(a, b taken) int { return cmp.Compare(a.timestamp, b.timestamp) })
+	slices.SortStableFunc(p.taken, func(a, b taken) int { return cmp.Compare(a.newest, b.newest) })
 	var batch state.Batch
 	for i := range p.taken {
 		if ctx.Err() != nil {

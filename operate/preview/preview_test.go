@@ -312,6 +312,29 @@ func TestEventsLeftOut(t *testing.T) {
 	}
 }
 
+// Producers' timestamps may go back within a partition. Of events of the same millisecond the one that came last is the last
+// there, as in production.
+func TestOrderOfPartition(t *testing.T) {
+	registry := defined.Registry(t, `
+streams:
+  pay: {topic: payments, timestamp: at, fields: {user: string, device: string}}
+features:
+  device: LAST(1h, pay, device, user)
+`)
+	l := partition("payments", 0)
+	l.add(now-minute+500, `{"at":%d,"user":"u","device":"d1"}`, now-minute)
+	l.add(now-minute+100, `{"at":%d,"user":"u","device":"d2"}`, now-minute)
+	report, err := Run(t.Context(), Config{
+		Registry: registry, Features: registry.Features, Logs: []Log{l}, Now: now, Since: now - 10*minute, MaxRecords: 100, Examples: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(feature(t, report, "device").Examples[0].Answer); !strings.Contains(got, `"value":"d2"`) {
+		t.Errorf("the last device is %s, want d2", got)
+	}
+}
+
 // The entities of all events of a record are asked about, and each of them counts the record once.
 func TestEntitiesOfElements(t *testing.T) {
 	registry := defined.Registry(t, `
