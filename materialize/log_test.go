@@ -180,6 +180,33 @@ func TestLogsWithoutIDs(t *testing.T) {
 	}
 }
 
+// Producers' timestamps may go back within a partition. Of events of the same millisecond the one that came last is the last
+// there, as in production. A record from far in the future does not hold back those after it.
+func TestOrderOfPartition(t *testing.T) {
+	const at = int64(1_700_000_000_000)
+	log := &testLog{topic: "payments", since: state.MinTime}
+	for i, came := range []int64{500, 100, 3_600_000, 1000} {
+		value := fmt.Appendf(nil, `{"id":"i","at":%d,"user":"u","device":"d%d"}`, at+int64(i)/2, i)
+		log.records = append(log.records, record.Record{Timestamp: at + came, Value: value})
+	}
+	m := making{Registry: load(t, `
+streams:
+  pay: {topic: payments, timestamp: at, id: id, fields: {user: string, device: string}}
+features:
+  device: LAST(1h, pay, device, user)
+  n: COUNT(1h, pay, user)
+`), logs: []*testLog{log}, spine: fmt.Sprintf("user,at\nu,%d\nu,%d\nu,%d\n", at+499, at+500, at+1000)}
+	for served, want := range map[bool]string{
+		false: "user,at,device,n\nu,1700000000499,d3,4\nu,1700000000500,d3,4\nu,1700000001000,d3,4\n",
+		true:  "user,at,device,n\nu,1700000000499,,0\nu,1700000000500,d1,2\nu,1700000001000,d3,3\n",
+	} {
+		m.asServed = served
+		if got, _, err := m.run(t); err != nil || got != want {
+			t.Errorf("as served %v: error %v, got\n%s\nwant\n%s", served, err, got, want)
+		}
+	}
+}
+
 // An error of the log ends a replay.
 func TestLogFails(t *testing.T) {
 	m := making{Registry: load(t, lost), logs: []*testLog{{topic: "payments", err: errors.New("the log cannot be read")}}, stream: "pay"}

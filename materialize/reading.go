@@ -34,6 +34,7 @@ type reading struct {
 	earlier *record.Earlier            // of the topic that is read; nil if no event repeats another one
 	rows    map[string]*record.Earlier // by topic, of a file that may have such streams, whose rows are like the records of a partition
 	came    int64                      // how many of these
+	arrived int64                      // when the last event of a log came, in ms
 }
 
 // lookEvery is how many events are read between checks of the context and the progress, unless they are read in parts.
@@ -176,9 +177,10 @@ func (r *reading) addEvent(e *source.Event, events []record.Event) error {
 		if m.recordTime = e.RecordTime; m.recordTime == record.NoTime {
 			return r.Inputs[r.input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
 		}
+		at := r.arrival(m.recordTime, events[0].Stream)
 		for n := 0; len(events) > 0; events = events[n:] {
 			n = distinct(events)
-			r.addMoment(&m, m.recordTime, events[:n])
+			r.addMoment(&m, at, events[:n])
 			m.further = true
 		}
 		return nil
@@ -192,6 +194,18 @@ func (r *reading) addEvent(e *source.Event, events []record.Event) error {
 		m.further = true
 	}
 	return nil
+}
+
+// arrival returns when the event of a record came, by its timestamp. Producers' timestamps may go back within a log, but a
+// record did not come before those of earlier offsets. One whose timestamp is far ahead does not hold back those after it.
+func (r *reading) arrival(timestamp int64, s *record.Stream) int64 {
+	if r.Inputs[r.input].Log == nil {
+		return timestamp
+	}
+	if back := r.arrived - timestamp; back < 0 || back > s.MaxFuture.Milliseconds() {
+		r.arrived = timestamp
+	}
+	return r.arrived
 }
 
 // distinct returns how many of the first events are of different streams. The events of the elements of a record are moments of
