@@ -208,9 +208,9 @@ func arguments(home, file string) []string {
 }
 
 // Start starts the node, also after it was killed, and waits until it answers. A node that joins while others leave may end itself,
-// so it is tried again.
+// and on a busy machine one in some may lack its views, so it is tried again.
 func (n *Node) Start() (err error) {
-	for range 3 {
+	for range 6 {
 		if err = n.start(); err == nil || !n.Ended() {
 			break
 		}
