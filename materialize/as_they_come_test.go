@@ -1,6 +1,9 @@
 package materialize
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Events in the forms that other systems write are the same in lines of JSON and in a CSV.
 func TestEventsAsTheyCome(t *testing.T) {
@@ -104,5 +107,44 @@ features:
 	_, _, err := materialize(t, r, "line", "csv", "id,at,user,items.sku\n", "skus")
 	if want := "in.csv:1: stream line makes an event of each element of items, and rows of a table have no arrays: give lines of JSON"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A row counts what its record makes for other streams, also of elements, whatever the streams are called; and nothing of that
+// record if its event is left out.
+func TestElementsBesideOtherStreams(t *testing.T) {
+	const definitions = `
+streams:
+  LINE:  {topic: baskets, each: items, id: id, timestamp: at, fields: {user: string, v: {type: int, path: items.v}}}
+  ORDER: {topic: baskets, id: id, timestamp: at, fields: {user: string}}
+features:
+  sum: SUM(1h, LINE, v, user)
+  orders: COUNT(1h, ORDER, user)
+`
+	const lines = `{"topic":"baskets","value":{"id":"b1","at":1700000000000,"user":"u","items":[{"v":1},{"v":2}]},"timestamp":1700000000000}
+{"topic":"baskets","value":{"id":"b2","at":1700000001000,"user":"u","items":[{"v":4},{"v":8}]},"timestamp":1700000001000}
+`
+	for _, c := range []struct {
+		stream  string
+		exclude bool
+		want    string
+	}{
+		{"LINE", false, "id,sum,orders\nb1/0,1,1\nb1/1,3,1\nb2/0,7,2\nb2/1,15,2\n"},
+		{"LINE", true, "id,sum,orders\nb1/0,0,0\nb1/1,1,0\nb2/0,3,1\nb2/1,7,1\n"},
+		{"ORDER", false, "id,sum,orders\nb1,3,1\nb2,15,2\n"},
+		{"ORDER", true, "id,sum,orders\nb1,0,0\nb2,3,1\n"},
+	} {
+		for _, names := range [][]string{{"LINE", "a", "ORDER", "b"}, {"LINE", "b", "ORDER", "a"}} {
+			named := strings.NewReplacer(names...)
+			m := making{
+				Registry: load(t, named.Replace(definitions)), stream: named.Replace(c.stream), excludeCurrent: c.exclude,
+				names: []string{"sum", "orders"}, inputs: []text{{"", "in.ndjson", lines}},
+			}
+			for _, m.asServed = range []bool{false, true} {
+				if got, _, err := m.run(t); err != nil || got != c.want {
+					t.Errorf("%+v, named %v, as served %v: error %v, got\n%s", c, names, m.asServed, err, got)
+				}
+			}
+		}
 	}
 }

@@ -177,21 +177,14 @@ func (r *reading) addEvent(e *source.Event, events []record.Event) error {
 		if m.recordTime = e.RecordTime; m.recordTime == record.NoTime {
 			return r.Inputs[r.input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
 		}
-		at := r.arrival(m.recordTime, events[0].Stream)
-		for n := 0; len(events) > 0; events = events[n:] {
-			n = distinct(events)
-			r.addMoment(&m, at, events[:n])
-			m.further = true
-		}
+		r.addInstant(&m, r.arrival(m.recordTime, events[0].Stream), events)
 		return nil
 	}
 	for n := 0; len(events) > 0; events = events[n:] {
 		for n = 1; n < len(events) && events[n].Time == events[0].Time; {
 			n++
 		}
-		n = distinct(events[:n])
-		r.addMoment(&m, events[0].Time, events[:n])
-		m.further = true
+		r.addInstant(&m, events[0].Time, events[:n])
 	}
 	return nil
 }
@@ -219,16 +212,35 @@ func distinct(events []record.Event) int {
 	return len(events)
 }
 
-// addMoment adds the events of a moment.
-func (r *reading) addMoment(m *moment, at int64, events []record.Event) {
-	m.key, m.events = extsort.Key{Time: at}, events
-	if r.Stream != nil && slices.ContainsFunc(events, func(e record.Event) bool { return e.Stream.Name == r.Stream.Name }) {
-		m.key.Order = orderRows
+// addInstant adds the events that a record makes of the same time. Those of elements take several moments. A row is asked after all
+// other streams' events of its record, or before them without its own, however the streams are named.
+func (r *reading) addInstant(m *moment, at int64, events []record.Event) {
+	isRow := func(e record.Event) bool { return r.Stream != nil && e.Stream.Name == r.Stream.Name }
+	if distinct(events) < len(events) {
+		slices.SortStableFunc(events, func(a, b record.Event) int {
+			switch {
+			case isRow(a) == isRow(b):
+				return 0
+			case isRow(a) == r.ExcludeCurrent:
+				return -1
+			default:
+				return 1
+			}
+		})
 	}
 	if !m.further {
 		r.summary.eventsSeen.note(at)
 	}
-	r.add(m, nil)
+	before := r.ExcludeCurrent && slices.ContainsFunc(events, isRow)
+	for n := 0; len(events) > 0; events = events[n:] {
+		n = distinct(events)
+		m.key, m.events = extsort.Key{Time: at, Order: orderOthers}, events[:n]
+		if before || slices.ContainsFunc(m.events, isRow) {
+			m.key.Order = orderRows
+		}
+		r.add(m, nil)
+		m.further = true
+	}
 }
 
 // check returns an error if an event is poison for some stream. If the streams read different times from it, or one makes
