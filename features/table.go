@@ -18,7 +18,9 @@ type Table struct {
 	// Timestamp only if rows say since when they hold; else that is the time of their record.
 	Rows *record.Stream
 	File string // where the rows are, if they are in a file, or an object s3://BUCKET/KEY; empty for a topic
-	Key  int    // the field of the key
+	// Written is File as the definitions write it: a path from their own folder, wherever that is.
+	Written string
+	Key     int // the field of the key
 	// Deletes is the field whose text "d" says that the row is deleted; -1 if there is none. Expressions cannot name it.
 	Deletes int
 	// Until is the field of the moment from which on the row no longer counts; -1 if there is none.
@@ -43,9 +45,12 @@ func (t *Table) KeyType() string {
 }
 
 // Identity returns a text that is equal for tables with the same contents.
-func (t *Table) Identity() string {
+func (t *Table) Identity() string { return fmt.Sprintf("%s in %q", t.Meaning(), t.File) }
+
+// Meaning returns a text that is equal for tables that are defined in the same way, in whichever folder.
+func (t *Table) Meaning() string {
 	s := t.Rows
-	text := fmt.Sprintf("table %s %q %q %s %q %s %d %d %d", t.Name, s.Topic, t.File, s.Format, s.Timestamp.Path, s.Timestamp.Form,
+	text := fmt.Sprintf("table %s %q %q %s %q %s %d %d %d", t.Name, s.Topic, t.Written, s.Format, s.Timestamp.Path, s.Timestamp.Form,
 		t.Key, t.MaxRows, t.MaxBytes)
 	if t.List {
 		text += " list"

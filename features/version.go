@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-stream/weir/features/record"
@@ -10,6 +11,12 @@ import (
 // Version returns a hash of the definitions' meaning: definitions that differ only in their files, order or form have
 // the same.
 func (r *Registry) Version() string { return r.version }
+
+// Same reports whether other definitions mean the same and read the same files.
+func (r *Registry) Same(other *Registry) bool {
+	return r.version == other.version &&
+		slices.EqualFunc(r.Tables, other.Tables, func(a, b *Table) bool { return a.Identity() == b.Identity() })
+}
 
 // makeVersion writes the definitions in canonical form and hashes them.
 func (r *Registry) makeVersion() {
@@ -36,7 +43,7 @@ func (r *Registry) makeVersion() {
 		}
 	}
 	for _, t := range r.Tables {
-		b.WriteString(t.Identity() + "\n")
+		b.WriteString(t.Meaning() + "\n")
 	}
 	for _, f := range r.Features {
 		fmt.Fprintf(&b, "feature %s %s %q %q\n", f.Name, f.Definition, f.Description, f.Owner)

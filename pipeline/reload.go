@@ -52,7 +52,7 @@ func (d *definitions) current() (*features.Registry, <-chan struct{}) {
 func (d *definitions) replace(r *features.Registry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.Version() != d.registry.Version() {
+	if !r.Same(d.registry) {
 		d.registry = r
 		d.signal()
 	}

@@ -154,7 +154,7 @@ func (l *tables) source(d named, what string, t *features.Table, topic, file wor
 			l.report(file.location, "bad file %q: it must be the path of a file, or %sBUCKET/KEY, that ends with %s, the first three also with .gz or .zst",
 				file.text, objectScheme, spelling.Alternatives(tableFiles))
 		}
-		if t.Rows.Topic, t.File = t.Name, file.text; !strings.HasPrefix(t.File, objectScheme) {
+		if t.Rows.Topic, t.Written, t.File = t.Name, file.text, file.text; !strings.HasPrefix(t.File, objectScheme) {
 			t.File = besidePath(file.location.file, t.File)
 		}
 	case d.node.Kind == yaml.MappingNode:

@@ -273,7 +273,7 @@ func (m *meanings) of(name string) []string {
 		}
 		switch of, ofTable := f.Basis.(*features.OfTable); {
 		case ofTable:
-			if before, ok := m.before.Table(of.Table.Name); !ok || before.Identity() != of.Table.Identity() {
+			if before, ok := m.before.Table(of.Table.Name); !ok || before.Meaning() != of.Table.Meaning() {
 				changes = append(changes, "table "+of.Table.Name+" is read in another way")
 			}
 		case len(f.Parts()) > 0 || !m.streamChanged(f.Stream.Name):

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
@@ -433,6 +434,34 @@ func TestChangesOfTopics(t *testing.T) {
 	} {
 		if got := strings.Join(streamChanges(was.Streams[0], c.after.Streams[0]), "; "); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// Definitions may lie in another folder than those that they are compared with. The file of a table is the one beside
+// them.
+func TestTablesInAnotherFolder(t *testing.T) {
+	in := func(folder, file string) *features.Registry {
+		t.Helper()
+		text := "tables: {country: {file: " + file + ", key: code, fields: {risky: bool}}}\nfeatures: {risky: {expr: country.risky}}\n"
+		r, err := definition.LoadFiles(features.Files{Definitions: []features.File{{Path: folder + "/tables.yaml", Text: text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	was := in("one", "countries.csv")
+	for _, c := range []struct {
+		folder, file string
+		means, reads bool
+	}{
+		{"one", "countries.csv", true, true},
+		{"other", "countries.csv", true, false},
+		{"one", "others.csv", false, false},
+	} {
+		is := in(c.folder, c.file)
+		if means := is.Version() == was.Version() && Of(was, is).Features == nil; means != c.means || is.Same(was) != c.reads {
+			t.Errorf("%s in %s: the same meaning: %v, and the same file: %v; want %v and %v", c.file, c.folder, means, is.Same(was), c.means, c.reads)
 		}
 	}
 }

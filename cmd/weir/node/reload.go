@@ -91,7 +91,7 @@ func (w *reloader) look(ctx context.Context) {
 		w.refuse(err)
 		return
 	}
-	if registry.Version() == w.registry().Version() {
+	if registry.Same(w.registry()) {
 		w.handled = found
 		if !first {
 			w.loaded(registry)

@@ -205,6 +205,24 @@ func TestFolderBehindASymbolicLink(t *testing.T) {
 	}
 }
 
+// Definitions that move to another folder mean the same, and the file of their table is another one.
+func TestFileOfATableInAnotherFolder(t *testing.T) {
+	dir := t.TempDir()
+	const table = "  known: {expr: user.known}\ntables: {user: {file: users.csv, key: user_id, fields: {known: bool}}}\n"
+	for _, folder := range []string{"first", "folder"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(dir, folder, "features.yaml"), one+table)
+	}
+	w := watch(t, filepath.Join(dir, "first"))
+	w.paths = []string{filepath.Join(dir, "folder")}
+	w.ticks(3)
+	if len(w.takes) != 1 || !strings.HasSuffix(w.registry().Tables[0].File, "folder/users.csv") {
+		t.Errorf("%d definitions were taken, and the table is read from %s", len(w.takes), w.registry().Tables[0].File)
+	}
+}
+
 // A file that is still being written is not loaded.
 func TestPartlyWrittenFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
