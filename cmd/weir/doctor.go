@@ -28,11 +28,11 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check Redis, Kafka and the definitions, and say what to do",
 		Long: `Check the definitions, each Redis server (version, role, persistence, eviction,
-replicas, clock), the namespace, which consumer groups apply which
-definitions to it and its longest keys, the replicas that questions are read from, the latest schemas of topics whose records
-name some, and each topic (settings, retention against
-the longest window and the copies of Redis that may be restored). It writes nothing,
-and fails if a check fails.`,
+replicas, clock), the namespace, which consumer groups apply which definitions to it
+and its longest keys, the replicas that questions are read from, the files of tables,
+the latest schemas of topics whose records name some, and each topic (settings,
+retention against the longest window and the copies of Redis that may be restored).
+It writes nothing, and fails if a check fails.`,
 		Example: `  weir doctor --config config/weir.yaml
   weir doctor --config config/weir.yaml --copies 72h --json`,
 		Args: cobra.NoArgs,
@@ -66,6 +66,7 @@ func examine(ctx context.Context, cfg *config.Config, copies, timeout time.Durat
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	findings = append(findings, doctor.Tables(ctx, registry.Tables)...)
 	schemas, err := connect.CheckSchemas(ctx, cfg, registry)
 	if err != nil {
 		schemas = failed("schema registry", err)

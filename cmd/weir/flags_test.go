@@ -100,7 +100,10 @@ func TestConnectionOfEveryCommand(t *testing.T) {
 // What weir doctor and weir run --check find depends on flags.
 func TestChecksFollowTheFlags(t *testing.T) {
 	t.Parallel()
-	definitions := writeFile(t, t.TempDir(), "features.yaml", `
+	folder := t.TempDir()
+	rows := writeFile(t, folder, "rows.csv", "id,risky\na,true,x\n")
+	tables := writeFile(t, folder, "tables.yaml", "tables: {country: {file: rows.csv, key: id, fields: {risky: bool}}}\nfeatures: {risky: {expr: country.risky}}\n")
+	definitions := writeFile(t, folder, "features.yaml", `
 streams:
   login: {topic: logins, timestamp: at, format: avro, fields: {user: string}}
   pay: {topic: transactions, timestamp: at, fields: {user: string}}
@@ -113,6 +116,8 @@ features:
 	for _, c := range []struct{ command, flags, want string }{
 		{"run --check", "--kafka.create_topics", "warn  topic transactions           is missing; weir run will create it\n"},
 		{"run --check", "--registry.url http://127.0.0.1:1", "FAIL  schema registry              http://127.0.0.1:1: nothing listens at "},
+		{"run --check", "--features " + tables, "FAIL  table country                " + rows + ":2: wrong number of fields\n"},
+		{"doctor", "--features " + tables, "  " + rows + ":2: wrong number of fields\n"},
 		{"doctor", "--kafka.create_topics", "WARN  topic transactions       is missing\n"},
 		{"doctor", "--kafka.max_record_bytes 2KiB", ": values of more than 2048 become dead letters\n"},
 		{"doctor", "--registry.url http://127.0.0.1:1", "FAIL  schema registry          http://127.0.0.1:1: nothing listens at "},

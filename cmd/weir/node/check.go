@@ -70,6 +70,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	}
 	checkAccess(ctx, list, cfg.API)
 	checkKafka(ctx, list, cfg, registry, roles)
+	list.take(doctor.Tables(ctx, lookedUp(registry, roles.API)))
 	if roles.Processor {
 		if found, err := connect.CheckSchemas(ctx, cfg, registry); err != nil {
 			list.fail("schema registry", err)
