@@ -147,6 +147,15 @@ func TestLogsUntil(t *testing.T) {
 	if _, _, err := m.run(t); fmt.Sprint(err) != "spine.csv:4: the row is of 1970-01-01T00:33:20Z, and only records before 1970-01-01T00:33:20Z are read" {
 		t.Errorf("a row after --until: got error %v", err)
 	}
+	m.until, m.began, m.spine = 0, 2_000_000, "user,at\nu,1999999\n"
+	if got, _, err := m.run(t); err != nil || got != "user,at,exact\nu,1999999,3\n" {
+		t.Errorf("a row before the command began: got %q, error %v", got, err)
+	}
+	m.spine += "u,2000000\n"
+	want := "spine.csv:3: the row is of 1970-01-01T00:33:20Z, and only what was there when the command began, at 1970-01-01T00:33:20Z, is read"
+	if _, _, err := m.run(t); fmt.Sprint(err) != want {
+		t.Errorf("a row of later: got error %v", err)
+	}
 }
 
 // How much of the logs is read is known, also if a partition is empty. Of a file without a known size it is unknown.

@@ -69,7 +69,7 @@ type making struct {
 	inputs         []text
 	logs           []*testLog // instead of inputs
 	maxRecordBytes int
-	until          int64
+	until, began   int64
 	stream, spine  string // the spine is a CSV
 	service        string
 	names          []string
@@ -117,7 +117,7 @@ func (m making) run(t testing.TB) (string, Summary, error) {
 	t.Helper()
 	replay := Replay{
 		Registry: m.Registry, NewState: func() State { return memory.New() }, Cores: 3, block: 30, partSize: 50, AsServed: m.asServed, RecordTime: m.recordTime,
-		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes, Until: m.until, Seal: defined.Seal(),
+		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes, Until: m.until, Began: m.began, Seal: defined.Seal(),
 	}
 	if m.tables != nil {
 		replay.Tables = m.tables

@@ -323,6 +323,10 @@ func (r *reading) row() error {
 	if r.Until != 0 && at >= r.Until {
 		return r.Spine.table.At(line, fmt.Errorf("the row is of %s, and only records before %s are read", spelling.Moment(at), spelling.Moment(r.Until)))
 	}
+	if r.Began != 0 && at >= r.Began {
+		return r.Spine.table.At(line, fmt.Errorf("the row is of %s, and only what was there when the command began, at %s, is read",
+			spelling.Moment(at), spelling.Moment(r.Began)))
+	}
 	r.Spine.note(cells)
 	r.summary.rowsSeen.note(at)
 	r.add(&moment{key: extsort.Key{Time: at, Order: orderSpine}, input: -1, line: line, recordTime: -1, events: row}, cells)

@@ -51,6 +51,9 @@ type Replay struct {
 	// Until, in ms, leaves out the records of logs with that timestamp or a later one, and refuses such rows of a
 	// spine; 0 leaves out none.
 	Until int64
+	// Began, in ms, is when the ends of logs were looked for: a row of a spine at that moment or later is refused, since
+	// what it counts is not there yet; 0 refuses none.
+	Began int64
 	// Seal proves which records of logs are copies of dead letters, so that an event is not read twice. Without it all are
 	// events.
 	Seal state.Seal

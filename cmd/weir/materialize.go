@@ -71,10 +71,11 @@ appears when it is complete. An event that cannot be used ends the command with
 file:line: message.
 
 With --from-topics the events are what the topics hold when the command starts, or what
-came before --until, in the formats of their streams. Only topics that the features need
-are read, and no group is joined. An event that cannot be used is skipped and counted. A
-value that lacks events, because retention has removed them or because they are older
-than --since, has the status INCOMPLETE: see --quality.`,
+came before --until, in the formats of their streams, and the rows of a --spine must be
+of before both. Only topics that the features need are read, and no group is joined. An
+event that cannot be used is skipped and counted. A value that lacks events, because
+retention has removed them or because they are older than --since, has the status
+INCOMPLETE: see --quality.`,
 		Example: `  weir materialize --features config/features --service payment_risk \
       --input transaction=tx.parquet --input login=logins.ndjson.gz --spine labels.csv --output train.parquet
   weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv

@@ -96,11 +96,12 @@ func filesOf(ctx context.Context, pattern string, screen io.Writer) ([]string, e
 
 // openTopics opens the topics that a replay needs, one input for each partition.
 func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config, r *materialize.Replay) (inputs []materialize.Input, err error) {
-	since, until, err := o.span(time.Now())
+	now := time.Now()
+	since, until, err := o.span(now)
 	if err != nil {
 		return nil, err
 	}
-	r.Until = until
+	r.Until, r.Began = until, now.UnixMilli()
 	if r.Seal, err = sealOf(ctx, cfg); err != nil {
 		return nil, err
 	}

@@ -445,6 +445,12 @@ func TestMaterializeFromTopics(t *testing.T) {
 	if before, all := strings.Count(got, "\n")-1, strings.Count(want, "\n")-1; before > all*9/10 || before+after < all || strings.Contains(said, "incomplete") {
 		t.Errorf("%d rows until %v and %d since then, of %d; standard error is %q", before, half, after, all, said)
 	}
+	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	spine := writeFile(t, t.TempDir(), "spine.csv", "user_id,at\nu000001,"+future+"\n")
+	_, err = weir(t, "materialize", "--features", shipped, "--columns", "user_tx_1h", "--spine", spine, "--output", "-", "--from-topics", "--kafka.brokers", broker)
+	if want := "weir: " + spine + ":2: the row is of " + future + ", and only what was there when the command began, at "; err == nil || !strings.HasPrefix(message(err), want) {
+		t.Errorf("a row of the future: got %v, want %s", err, want)
+	}
 	_, err = weir(t, append(rows, "--from-topics", "--kafka.brokers", kafkatest.Embedded(t, nil).ListenAddrs()[0])...)
 	if want := "weir: --from-topics: topic logins: "; err == nil || !strings.HasPrefix(message(err), want) {
 		t.Errorf("got %v, want %s", err, want)
