@@ -151,6 +151,8 @@ func TestBadChangesOfLists(t *testing.T) {
 			`{"code":"bad_entry","message":"remove[0]: \"10.1.1.1/32\" is in add[0] too","key":"remove[0]"}`},
 		{"accounts", `{"add": [{"value": 1.5}]}`, 400, `{"code":"bad_entry","message":"add[0]: \"1.5\" is not a whole number of 64 bits, as the values of list accounts are","key":"add[0]"}`},
 		{"blocked_cards", "{\"add\": [{\"value\": \"\xff\"}]}", 400, `{"code":"malformed_json","message":"the body is not one JSON object in UTF-8"}`},
+		{"blocked_cards", `{"add": [{"value": " c1"}]}`, 400,
+			`{"code":"bad_entry","message":"add[0]: \" c1\" begins or ends with white space: leave that out","key":"add[0]"}`},
 		{"blocked_cards", `{"add": [{"value": ""}]}`, 400, `{"code":"bad_entry","message":"add[0]: the value is empty","key":"add[0]"}`},
 		{"blocked_cards", `{"add": [{"value": "c1", "until": "2020-01-01"}]}`, 400, `{"code":"bad_entry","message":"add[0]: until: 2020-01-01 has passed","key":"add[0]"}`},
 		{"blocked_cards", `{"add": [{"value": "c1", "until": "soon"}]}`, 400,

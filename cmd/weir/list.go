@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,8 +33,9 @@ show them. All processes that answer have read a change within a second.`,
 	return cmd
 }
 
-// listTimeout bounds how long a change of a list waits for Kafka.
-const listTimeout = 30 * time.Second
+// listTimeout bounds how long a change of a list waits for Kafka, and listReadTimeout how long a removal reads the list
+// before.
+const listTimeout, listReadTimeout = 30 * time.Second, 5 * time.Second
 
 // listChange is a change of entries of a list.
 type listChange struct{ until, who, why string }
@@ -91,16 +94,23 @@ func (c *listChange) write(s *settings, cmd *cobra.Command, args []string, until
 		c.who = by.Username
 	}
 	var changes []lists.Written
+	given := map[string]bool{}
 	for _, v := range args[1:] {
 		w, err := lists.Record(list, lists.Entry{Value: v, Until: until, Who: c.who, Why: c.why}, remove)
 		if err != nil {
 			return err
 		}
-		changes = append(changes, w)
+		if !given[w.Value] {
+			given[w.Value], changes = true, append(changes, w)
+		}
 	}
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return err
+	}
+	var absent []string
+	if remove {
+		absent = absentFrom(cmd.Context(), cfg, list, changes)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), listTimeout)
 	defer cancel()
@@ -108,11 +118,35 @@ func (c *listChange) write(s *settings, cmd *cobra.Command, args []string, until
 		return err
 	}
 	said := spelling.Counted(len(changes), "value") + " added to " + list.Name
-	if remove { // whether it was in the list or not
-		said = spelling.Counted(len(changes), "value") + " not in " + list.Name + " any more"
+	if remove {
+		said = spelling.Counted(len(changes)-len(absent), "value") + " not in " + list.Name + " any more"
+	}
+	if len(absent) > 0 {
+		said += "; not in it before: " + strings.Join(absent, ", ")
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
 	return err
+}
+
+// absentFrom returns the values that a list does not have. It returns none if the list cannot be read: whoever removes
+// values need not have the right to read them.
+func absentFrom(ctx context.Context, cfg *config.Config, list *features.Table, changes []lists.Written) (values []string) {
+	ctx, cancel := context.WithTimeout(ctx, listReadTimeout)
+	defer cancel()
+	contents, err := readTable(ctx, cfg, list, tables.Newest, io.Discard)
+	if err != nil {
+		return nil
+	}
+	there := map[string]bool{}
+	for _, e := range lists.Entries(contents, list, time.Now(), nil) {
+		there[e.Value] = true
+	}
+	for _, c := range changes {
+		if !there[c.Value] {
+			values = append(values, spelling.Visible(c.Value))
+		}
+	}
+	return values
 }
 
 func newListShowCommand(s *settings) *cobra.Command {

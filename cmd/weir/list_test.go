@@ -115,6 +115,19 @@ features:
 	}
 	become("c1", 7, "false true")
 	become("c2", 7, "true true")
+	for _, c := range []struct{ args, want string }{
+		{"add blocked_cards c7 c8 c7", "2 values added to blocked_cards\n"},
+		{"remove blocked_cards c7 c1 nosuch c8 c7", "2 values not in blocked_cards any more; not in it before: c1, nosuch\n"},
+		{"add vpn 10.0.0.0/8", "1 value added to vpn\n"},
+		{"remove vpn 10.0.0.0/8 010.0.0.0/8", `weir: "010.0.0.0/8" is neither a network`},
+		{"remove vpn ::ffff:10.0.0.0/104 11.1.1.1", "1 value not in vpn any more; not in it before: 11.1.1.1/32\n"},
+		{"remove trusted_accounts 07 8", "1 value not in trusted_accounts any more; not in it before: 8\n"},
+		{"add trusted_accounts 7", "1 value added to trusted_accounts\n"},
+	} {
+		if got := list(strings.Split(c.args, " ")...); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: got %s, want %s", c.args, got, c.want)
+		}
+	}
 	var left []lists.Entry
 	if err := json.Unmarshal([]byte(list("show", "blocked_cards", "c1", "c2", "--json")), &left); err != nil || len(left) != 1 || left[0].Value != "c2" || left[0].Until != nil || time.Since(left[0].Since) > time.Hour {
 		t.Errorf("error %v, left %+v", err, left)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
@@ -44,6 +45,8 @@ func Record(list *features.Table, e Entry, remove bool) (Written, error) {
 	switch {
 	case e.Value == "":
 		return Written{}, errors.New("the value is empty")
+	case !remove && strings.TrimSpace(e.Value) != e.Value: // one that is in the list can be removed
+		return Written{}, fmt.Errorf("%q begins or ends with white space: leave that out", e.Value)
 	case !utf8.ValidString(e.Value + e.Who + e.Why):
 		return Written{}, fmt.Errorf("%q is not valid UTF-8", e.Value+e.Who+e.Why)
 	}
@@ -79,7 +82,7 @@ func Record(list *features.Table, e Entry, remove bool) (Written, error) {
 	if bad != nil {
 		err = bad
 	}
-	return Written{key, content}, err
+	return Written{e.Value, key, content}, err
 }
 
 // Entries returns the entries that count at a moment, by their values; all if values is empty, else those.

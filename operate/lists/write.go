@@ -14,7 +14,10 @@ import (
 )
 
 // Written is the record of a change, see Record.
-type Written struct{ Key, Content []byte }
+type Written struct {
+	Value        string // as lists have it
+	Key, Content []byte
+}
 
 // ErrTooLarge is the error for changes that are too large to be written together.
 var ErrTooLarge = errors.New("the changes have more than 900 KiB together: make fewer at once")

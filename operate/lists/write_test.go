@@ -98,3 +98,15 @@ func TestWriteWithoutBrokers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// White space around a value is a mistake, but one that is in a list can be removed.
+func TestWhiteSpaceAroundAValue(t *testing.T) {
+	for _, v := range []string{" c1", "c1\t", "c1\n"} {
+		if _, err := Record(listOf("lists"), Entry{Value: v}, false); err == nil || err.Error() != fmt.Sprintf("%q begins or ends with white space: leave that out", v) {
+			t.Errorf("%q is added: %v", v, err)
+		}
+		if w, err := Record(listOf("lists"), Entry{Value: v}, true); err != nil || w.Value != v {
+			t.Errorf("%q is removed as %q: %v", v, w.Value, err)
+		}
+	}
+}
