@@ -17,6 +17,9 @@ const MaxHistoryAge = 400 * time.Millisecond
 // ErrLayout is wrapped by errors about a namespace that has another layout than wanted. Trying again does not help.
 var ErrLayout = errors.New("the namespace has another layout")
 
+// ErrNoNamespace is wrapped by errors about a namespace that nobody has made.
+var ErrNoNamespace = errors.New("the namespace does not exist yet")
+
 // ErrEvicts is wrapped by errors about servers that delete state when their memory is full. Trying again does not help.
 var ErrEvicts = errors.New("state is deleted when the memory is full")
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
@@ -147,7 +148,13 @@ func secretOf(ctx context.Context, cfg *config.Config) (state.Secret, error) {
 		return state.Secret{}, err
 	}
 	defer func() { _ = store.Close() }()
-	secret, err := store.Secret(ctx)
+	return secretIn(ctx, cfg, store)
+}
+
+// secretIn returns the secret with which the settings' namespace hashes values. It fails if the namespace has not been
+// created: that nothing is in it says nothing about entities.
+func secretIn(ctx context.Context, cfg *config.Config, of connect.Store) (state.Secret, error) {
+	secret, err := of.Secret(ctx)
 	if err == nil && secret == (state.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been created", cfg.Namespace)
 	}

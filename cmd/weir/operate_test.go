@@ -136,6 +136,9 @@ func TestOperate(t *testing.T) {
 	look(t, "at character 7: want a column, a function or *, got the end; a query is "+sql.Grammar, command("sql", "SELECT")...)
 	look(t, "no state is kept by user with the keys given; it is kept by card_id; device_id; ip_c; payee_id; user_id; user_id,device_id",
 		command("state", "user=u1")...)
+	for _, args := range [][]string{{"state", "user_id=u1"}, {"state", "drop", "user_id=u1"}, asked} {
+		look(t, `namespace "none" has not been created`, append(command(args...), "--namespace", "none")...)
+	}
 	before := state()
 	if out := look(t, "", command("state", "drop", "user_id=u1", "--all", "--dry-run")...); !strings.Contains(out, "\n  to drop   all ") || state() != before {
 		t.Errorf("state drop --dry-run:\n%s\nleaves\n%s", out, state())
@@ -173,7 +176,7 @@ func TestDoctor(t *testing.T) {
 	flags := []string{"--features", shipped, "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr()}
 	out := look(t, "", append([]string{"doctor"}, flags...)...)
 	for _, want := range []string{
-		`OK    definitions              \d+ features of 2 streams`, `OK    redis                    Redis \d.*`, `OK    layout                   fits the settings`,
+		`OK    definitions              \d+ features of 2 streams`, `OK    redis                    Redis \d.*`, `OK    layout                   the namespace is new`,
 		`OK    topic transactions       2 partitions`, `OK    topic weir\.dead-letters  1 partition`, `\d+ OK, \d+ WARN, 0 FAIL`,
 	} {
 		if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {

@@ -29,7 +29,10 @@ GROUP BY columns, with the comparisons = <> < <= > >=. WHERE must name the entit
 	}
 	s := addSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return withState(s, cmd, openStore, func(_ *config.Config, registry *features.Registry, state connect.Store) error {
+		return withState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
+			if _, err := secretIn(cmd.Context(), cfg, state); err != nil {
+				return err
+			}
 			selected, err := inspect.Select(cmd.Context(), state, registry, args[0], args[1:])
 			if err != nil {
 				return err

@@ -36,7 +36,10 @@ features that use it. It writes nothing.`,
 		if err != nil {
 			return err
 		}
-		return withState(s, cmd, openStore, func(_ *config.Config, registry *features.Registry, state connect.Store) error {
+		return withState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
+			if _, err := secretIn(cmd.Context(), cfg, state); err != nil {
+				return err
+			}
 			keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
 			if err != nil {
 				return err
@@ -76,6 +79,9 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 			return err
 		}
 		drop := func(cfg *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
+			if _, err := secretIn(cmd.Context(), cfg, state); err != nil {
+				return err
+			}
 			dropped, err := inspect.Drop(cmd.Context(), state.Store(), registry, scope)
 			switch { // also after an error: other keys are dropped
 			case err != nil && len(dropped) == 0:

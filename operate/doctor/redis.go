@@ -15,19 +15,46 @@ import (
 
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
-// Layout compares a namespace with the settings, including the number of its shards.
-type Layout interface {
+// Namespace compares a namespace with the settings.
+type Namespace interface {
 	// Adopt takes the number of shards from the namespace, if it exists, and compares the rest of the layout.
 	Adopt(ctx context.Context) error
+	// Secret returns the secret of the namespace; a zero one, or store.ErrNoNamespace, if it does not exist yet.
+	Secret(ctx context.Context) (state.Secret, error)
 	Shards() int
+}
+
+// Layout is a Namespace of which is known how its shards lie on masters.
+type Layout interface {
+	Namespace
 	// ShardsByMaster returns the number of shards of each master, by address.
 	ShardsByMaster(ctx context.Context) (map[string]int, error)
 	// Unfinished returns the number of shards that the namespace is being spread over, 0 if it is not, and how many of its
 	// shards lack keys.
 	Unfinished(ctx context.Context) (to, lacking int, err error)
+}
+
+// Adopt takes the number of shards from a namespace, and says how its layout fits the settings; the error says how it
+// does not.
+func Adopt(ctx context.Context, n Namespace) (fits string, err error) {
+	setting := n.Shards()
+	if err := n.Adopt(ctx); err != nil {
+		return "", err
+	}
+	secret, err := n.Secret(ctx)
+	switch has := n.Shards(); {
+	case errors.Is(err, store.ErrNoNamespace) || err == nil && secret == (state.Secret{}):
+		return "the namespace is new", nil
+	case err != nil:
+		return "", err
+	case has != setting:
+		return fmt.Sprintf("fits the settings; it has %d shards, and shards: %d is for a new namespace", has, setting), nil
+	}
+	return "fits the settings", nil
 }
 
 // Redis checks the servers, which may evict keys if that is allowed, and the layout of the namespace on them.
@@ -36,22 +63,19 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout, evi
 		f.unreached(Fail, "redis", err, "check that it runs at redis.addresses, and who has access")
 		return f
 	}
-	setting := layout.Shards()
-	misfit := layout.Adopt(ctx)
+	fits, misfit := Adopt(ctx, layout)
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		f = redisCluster(ctx, cluster, layout, eviction)
 	} else {
 		f = redisServer(ctx, "redis", client, false, eviction)
 	}
-	switch has := layout.Shards(); {
+	switch {
 	case misfit != nil && !errors.Is(misfit, store.ErrLayout):
 		f.add(Fail, "layout", reworded.Plainly(misfit).Error(), "repair masters that do not answer, or let the user of redis.username run HGETALL and HMGET")
 	case misfit != nil:
 		f.add(Fail, "layout", misfit.Error(), "set what the namespace was made with, or another namespace")
-	case has != setting:
-		f.ok("layout", "fits the settings; it has %d shards, and shards: %d is for a new namespace", has, setting)
 	default:
-		f.ok("layout", "fits the settings")
+		f.ok("layout", "%s", fits)
 	}
 	if misfit == nil {
 		f.unfinished(ctx, layout)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -124,6 +125,10 @@ type layout func(context.Context) error
 
 func (l layout) Adopt(ctx context.Context) error { return l(ctx) }
 func (l layout) Shards() int                     { return 16 }
+func (l layout) Secret(context.Context) (state.Secret, error) {
+	return state.NewSecret(), nil
+}
+
 func (l layout) ShardsByMaster(context.Context) (map[string]int, error) {
 	return map[string]int{"a:1": 6, "b:1": 5, "c:1": 5}, nil
 }
@@ -173,9 +178,9 @@ func TestRealServers(t *testing.T) {
 func TestLayout(t *testing.T) {
 	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	s := redisstore.New(client, namespace, 4)
-	for range 2 { // before it is made, and after
-		if got := lines(Redis(t.Context(), client, s, false), "layout"); len(got) != 1 || got[0] != "OK fits the settings" {
-			t.Errorf("got %v, want that the layout fits", got)
+	for _, want := range []string{"OK the namespace is new", "OK fits the settings"} {
+		if got := lines(Redis(t.Context(), client, s, false), "layout"); len(got) != 1 || got[0] != want {
+			t.Errorf("got %v, want %s", got, want)
 		}
 		if err := s.Create(t.Context()); err != nil {
 			t.Fatal(err)

@@ -173,8 +173,6 @@ func (s *Store) adopt(text []byte) error {
 	return nil
 }
 
-var errNoNamespace = errors.New("the namespace does not exist yet")
-
 // Secret returns the secret with which values are hashed.
 func (s *Store) Secret(ctx context.Context) (state.Secret, error) {
 	if known := s.secret.Load(); known != nil {
@@ -186,7 +184,7 @@ func (s *Store) Secret(ctx context.Context) (state.Secret, error) {
 	if known := s.secret.Load(); known != nil {
 		return *known, nil
 	}
-	return state.Secret{}, errNoNamespace
+	return state.Secret{}, store.ErrNoNamespace
 }
 
 // Seal returns the seal of the options, or of the namespace's secret.
@@ -234,7 +232,7 @@ func (s *Store) lifetime(keep int64) int64 {
 // secretFor returns the secret if the namespace exists: state without one is that of nobody.
 func (s *Store) secretFor(ctx context.Context) (state.Secret, error) {
 	secret, err := s.Secret(ctx)
-	if errors.Is(err, errNoNamespace) {
+	if errors.Is(err, store.ErrNoNamespace) {
 		err = nil
 	}
 	return secret, err
