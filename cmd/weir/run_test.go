@@ -203,7 +203,7 @@ func TestCheckWithoutFindings(t *testing.T) {
 		`ok    topic transactions           2 partitions`,
 		`ok    topic weir.dead-letters      1 partition`,
 		`ok    redis                        version \d+\.\d+\S*`,
-		`ok    layout                       fits namespace weir`,
+		`ok    layout                       the namespace is new`,
 	} {
 		if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {
 			t.Errorf("no line matches\n%s\nin\n%s", want, out)

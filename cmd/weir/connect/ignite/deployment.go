@@ -147,11 +147,12 @@ func Check(ctx context.Context, cfg *config.Config) (f doctor.Findings) {
 		add(doctor.Fail, "ignite", fmt.Sprintf("copies of partitions of which none is complete any more: %d; a processor begins again with those "+
 			"in memory; of those on disk, start all nodes, and then reset the lost partitions with control.sh", copies))
 	}
-	if err := d.Adopt(ctx); err != nil {
+	fits, err := doctor.Adopt(ctx, d)
+	if err != nil {
 		add(doctor.Fail, "layout", err.Error())
 		return f
 	}
-	add(doctor.OK, "layout", "fits namespace "+cfg.Namespace)
+	add(doctor.OK, "layout", fits)
 	switch backups, known, err := d.Backups(ctx); {
 	case err != nil:
 		add(doctor.Fail, "backups", err.Error())

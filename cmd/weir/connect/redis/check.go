@@ -54,11 +54,12 @@ func (c *check) deployment(ctx context.Context, cfg *config.Config, questions bo
 		c.fail("layout", err)
 		return
 	}
-	if err := state.Adopt(ctx); err != nil {
+	fits, err := doctor.Adopt(ctx, state)
+	if err != nil {
 		c.fail("layout", err)
 		return
 	}
-	c.add(doctor.OK, "layout", "fits namespace %s", cfg.Namespace)
+	c.add(doctor.OK, "layout", "%s", fits)
 	if questions {
 		c.replicas(ctx, cfg, client)
 	}
