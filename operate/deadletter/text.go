@@ -32,7 +32,17 @@ func (letters Letters) WriteText(out *strings.Builder) {
 		out.WriteByte('\n')
 	}
 	reasons, replayed := count(letters)
-	fmt.Fprintf(out, "%s%s, %d of them replayed\n", spelling.Counted(len(letters), "dead letter"), list(reasons), replayed)
+	fmt.Fprintf(out, "%s%s, %d of them replayed", spelling.Counted(len(letters), "dead letter"), list(reasons), replayed)
+	unknown := 0
+	for _, l := range letters {
+		if !l.Sealed {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		fmt.Fprintf(out, "; of %d it is unknown, as this namespace has not sealed them", unknown)
+	}
+	out.WriteByte('\n')
 }
 
 // replayed says whether a letter was replayed.

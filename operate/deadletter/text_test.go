@@ -47,6 +47,11 @@ func TestLettersInWords(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	others := Letters{letters[0], {Reason: "malformed", Namespace: "other"}, {Reason: "malformed"}}
+	if got := written(others.WriteText); strings.Count(got, "  unknown  ") != 2 ||
+		!strings.HasSuffix(got, "\n3 dead letters: 2 malformed, 1 wrong_type, 1 of them replayed; of 2 it is unknown, as this namespace has not sealed them\n") {
+		t.Errorf("letters of another namespace:\n%s", got)
+	}
 	got = written(Letters(nil).WriteText)
 	if want := "0 dead letters, 0 of them replayed\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
