@@ -49,6 +49,13 @@ func (d *writtenFeature) unflatten() {
 // elsewhere.
 func (l *compiler) throughCall(d *writtenFeature, c call) bool {
 	before := len(l.findings)
+	if w := d.window.whole; w.call != nil {
+		name := w.call.function.text
+		if kind := strings.ToLower(name); kind == "last" || slices.Contains(typeKeys, kind) {
+			l.report(w.location, "write the window without brackets: %s", strings.Join(strings.Fields(kind+unbracketed.Replace(w.text[len(name):])), " "))
+			return false
+		}
+	}
 	elsewhere := []word{d.window.whole, d.stream, d.field}
 	for _, o := range c.options {
 		if o.name.text != "through" && o.name.text != "by" {
@@ -72,6 +79,9 @@ func (l *compiler) throughCall(d *writtenFeature, c call) bool {
 	}
 	return len(l.findings) == before
 }
+
+// unbracketed takes from a call what is not a word of a window.
+var unbracketed = strings.NewReplacer("(", " ", ")", " ", ",", " ", "=", " ")
 
 // firstHop compiles the set of a multi-hop definition, and sets the by-field if the definition
 // names none; nil if something is wrong with it, or if there is no set.
