@@ -126,6 +126,15 @@ func TestReadAsText(t *testing.T) {
 	})
 }
 
+// State that a longer window has superseded is of no feature.
+func TestSeriesOfNoFeature(t *testing.T) {
+	var out strings.Builder
+	Keys{{By: []string{"user"}, Entity: map[string]string{"user": "u1"}, Bytes: 9, Series: []Series{{}}}}.WriteText(&out)
+	if want := "\n  for no feature any more\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got\n%s\nwant the end %s", &out, want)
+	}
+}
+
 func readAsText(t *testing.T, s store.Store, inspected Store, key, lives string) {
 	r := registry(t, definitions)
 	fill(t, s, r, events...)

@@ -107,7 +107,7 @@ func (s *Series) writeText(text *strings.Builder) {
 		fmt.Fprintf(text, " if %s", s.Condition)
 	}
 	fmt.Fprintf(text, "\n  as %s, tile %s, kept %s: %s in %s\n", s.State, s.Tile, s.Keep, spelling.Counted(s.Bytes, "byte"), spelling.Counted(s.Sections, "section"))
-	fmt.Fprintf(text, "  for %s\n", strings.Join(s.Features, ", "))
+	fmt.Fprintf(text, "  for %s\n", cmp.Or(strings.Join(s.Features, ", "), "no feature any more"))
 	if s.CutOff != nil {
 		fmt.Fprintf(text, "    events up to %s were cut off by max %d\n", spelling.Moment(*s.CutOff), s.Max)
 	}
