@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -108,6 +109,18 @@ func TestPageOfAnEntity(t *testing.T) {
 	tab.Run(t, chromedp.SendKeys("#find-id", "device_id=d8 user_id=u9"+kb.Enter))
 	holds(t, tab, `location.hash === '#/device_id/d8/user_id/u9' && document.querySelector('#find-id').value === ''`)
 	shows(t, tab, "[data-feature=user_device_tx_30d] .words", "last 30 days · no event")
+
+	// Of many entities that it was seen with, all can be shown.
+	var many []string
+	for i := range 30 {
+		many = append(many, login(fmt.Sprint("u", 100+i), "d30"))
+	}
+	write(t, broker, generate.Logins, many...)
+	counts(t, tab, base, 38)
+	tab.Run(t, chromedp.Navigate(base+"/#/device_id/d30"))
+	shows(t, tab, "#entity-parts .hint + .chips .more", "18 more")
+	tab.Run(t, chromedp.Click("#entity-parts .hint + .chips .more"))
+	holds(t, tab, `document.querySelectorAll('#entity-parts .hint + .chips a').length === 30`)
 
 	// A moment in the URL is kept; one that is too far back is said in words.
 	tab.Run(t, chromedp.Navigate(base+"/#/user_id/u7?at=2018-07-25T05:21:16Z"))

@@ -78,7 +78,7 @@ function whole(f, a, caption) {
 }
 
 // chips shows the items of a list, or the first ones of a long list.
-function chips(items) {
+export function chips(items) {
   const list = el('ul', { class: 'chips' }, items.slice(0, shown).map(item => el('li', {}, item)));
   if (items.length > shown) {
     list.append(el('li', {}, el('button', {

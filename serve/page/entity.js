@@ -2,7 +2,7 @@
 
 import { $, el, problem } from './dom.js';
 import { ask } from './api.js';
-import { answers, asCommand } from './answer.js';
+import { answers, asCommand, chips } from './answer.js';
 import { spark } from './chart.js';
 import { about, defined, entityJSON, grouped, keysOf, literal, namedBy, namesIn } from './model.js';
 import { network } from './network.js';
@@ -95,8 +95,7 @@ function together(entity, values) {
     parts.push(el('h3', {}, `Together with a ${key.name}`),
       el('p', { class: 'hint' }, `Features: ${needing.map(f => f.name).join(', ')}. `,
         known.size === 0 && `Search for ${Object.entries(entity).map(pair => pair.join('=')).join(' ')} ${key.name}=… to see them.`),
-      known.size > 0 && el('ul', { class: 'chips' }, [...known].slice(0, 20).map(v =>
-        el('li', {}, el('a', { href: toEntity({ ...entity, [key.name]: v }) }, id(v))))));
+      known.size > 0 && chips([...known].map(v => el('a', { href: toEntity({ ...entity, [key.name]: v }) }, id(v)))));
   }
   return parts.filter(Boolean);
 }
