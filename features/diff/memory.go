@@ -73,6 +73,10 @@ func (m *Memory) add(was, is cost.Entity, series []*state.Series, found *state.K
 
 // writeText writes the memory as text.
 func (m *Memory) writeText(out *strings.Builder) {
+	if len(m.Entities) == 0 {
+		out.WriteString("memory: nothing changes\n")
+		return
+	}
 	source := fmt.Sprintf("entities counted by their keys in %s, all %d", m.Store, m.Keys)
 	if m.Looked < m.Keys {
 		source = fmt.Sprintf("entities estimated from %d of the %d keys in %s", m.Looked, m.Keys, m.Store)
@@ -89,11 +93,7 @@ func (m *Memory) writeText(out *strings.Builder) {
 			fmt.Fprintf(out, "  %s: %s for %d entities\n", by, growth(c.Least, c.Most), c.Entities)
 		}
 	}
-	if len(m.Entities) == 0 {
-		out.WriteString("  nothing changes\n")
-	} else {
-		fmt.Fprintf(out, "  in all: %s\n", growth(m.Least, m.Most))
-	}
+	fmt.Fprintf(out, "  in all: %s\n", growth(m.Least, m.Most))
 }
 
 // growth formats the bytes by which memory grows.

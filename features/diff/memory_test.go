@@ -66,7 +66,7 @@ func TestMemory(t *testing.T) {
 	text.Reset()
 	none := MemoryOf(old, old, "Redis", &state.KeyCount{Keys: 7, Looked: 7})
 	(&Difference{Memory: none}).WriteText(&text)
-	if text.String() != "memory, entities counted by their keys in Redis, all 7; bytes estimated as above\n  nothing changes\n" {
+	if text.String() != "memory: nothing changes\n" {
 		t.Errorf("without a change: output\n%s", text.String())
 	}
 }
