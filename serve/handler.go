@@ -21,6 +21,7 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/serve/tools"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -263,9 +264,12 @@ func (h *handler) refusal(err error) (*reply.Error, string) {
 		h.Logger.Error("a question failed", "error", err)
 		return reply.Defect(), failed
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && errors.Is(err, state.ErrUnavailable): // it may not even have been asked
+		refusal = reply.Errorf(reply.StoreUnavailable, "the store has not answered lately")
+	case errors.Is(err, context.DeadlineExceeded):
 		refusal = reply.Errorf(reply.StoreUnavailable, "the store did not answer within %v", h.Limits.Timeout)
-	} else {
+	default:
 		refusal = reply.Errorf(reply.StoreUnavailable, "the store cannot be read; the server's log has the details")
 	}
 	// A store that is down fails every question: it is logged once a second.

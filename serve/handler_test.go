@@ -44,6 +44,10 @@ func TestStoreFailures(t *testing.T) {
 			`{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}`,
 		},
 		{
+			"the store is not asked, as it has not answered others", good, &fakeReader{err: fmt.Errorf("%w: %w", state.ErrUnavailable, context.DeadlineExceeded)},
+			`{"error":{"code":"store_unavailable","message":"the store has not answered lately"}}`,
+		},
+		{
 			"a read takes too long", good, &fakeReader{read: func(ctx context.Context, _ []state.Read) ([]state.WindowState, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
