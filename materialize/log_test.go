@@ -216,6 +216,49 @@ features:
 	}
 }
 
+// By event time, the envelopes of a file limit the times of their events as the records of a log do: one that is ahead counts at
+// the time of its record, and one from the future cannot be used.
+func TestEventsAheadInEnvelopes(t *testing.T) {
+	m := making{Registry: load(t, `
+streams:
+  pay: {topic: payments, timestamp: at, id: id, fields: {user: string}}
+features:
+  recent: COUNT(1h, pay, user, tile=exact)
+  ever: COUNT(lifetime, pay, user)
+`), names: []string{"recent", "ever"}, stream: "pay", whole: true}
+	log, lines := &testLog{topic: "payments", since: state.MinTime}, ""
+	add := func(came, at int64) {
+		value := fmt.Sprintf(`{"id":%d,"at":%d,"user":"u"}`, len(log.records), at)
+		log.records = append(log.records, record.Record{Timestamp: came, Value: []byte(value)})
+		lines += fmt.Sprintf(`{"topic":"payments","key":null,"timestamp":%d,"value":%s}`+"\n", came, value)
+	}
+	files := func() (string, error) {
+		of := m
+		of.inputs = []text{{"", "in.ndjson", lines}}
+		got, _, err := of.run(t)
+		return got, err
+	}
+	logs := func() (string, error) {
+		of := m
+		of.logs = []*testLog{log}
+		got, _, err := of.run(t)
+		return got, err
+	}
+	add(1_700_000_000_000, 1_700_000_120_000)
+	add(1_700_000_060_000, 1_700_000_060_000)
+	const want = "id,at,user,recent,ever\n0,1700000000000,u,1,1\n1,1700000060000,u,2,2\n"
+	if got, err := files(); err != nil || got != want {
+		t.Errorf("a file: error %v, got\n%s\nwant\n%s", err, got, want)
+	}
+	add(1_700_000_070_000, 1_800_000_000_000)
+	if got, err := logs(); err != nil || got != want {
+		t.Errorf("a log: error %v, got\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := files(); err == nil || !strings.HasPrefix(err.Error(), "in.ndjson:3: stream pay: at: the event is ") {
+		t.Errorf("an event from the future: error %v", err)
+	}
+}
+
 // An error of the log ends a replay.
 func TestLogFails(t *testing.T) {
 	m := making{Registry: load(t, lost), logs: []*testLog{{topic: "payments", err: errors.New("the log cannot be read")}}, stream: "pay"}

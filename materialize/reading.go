@@ -118,13 +118,9 @@ func (r *reading) events(n int) error {
 			}
 			e.Topic = in.Stream.Topic
 		}
-		came := e.RecordTime
-		if !r.AsServed {
-			e.RecordTime = record.NoTime
-		}
-		events, err := r.decoder.Event(&e)
+		events, err := r.decoder.Event(&e) // the record's time limits that of its event, also if rows go by event time
 		if r.earlier = r.rows[e.Topic]; r.earlier != nil {
-			r.pass(&e, came, events)
+			r.pass(e.RecordTime, events)
 		}
 		if err != nil {
 			err = r.bad(&r.summary, in, e.Line, source.WithHint(err, e.Value))
@@ -139,10 +135,7 @@ func (r *reading) events(n int) error {
 }
 
 // pass tells that a row has come, at a time that an envelope says or a field, or else at that of its event.
-func (r *reading) pass(e *source.Event, came int64, events []record.Event) {
-	if r.AsServed {
-		came = e.RecordTime
-	}
+func (r *reading) pass(came int64, events []record.Event) {
 	newest := came
 	for i := range events {
 		e := &events[i]
