@@ -238,7 +238,7 @@ func noOrder(t value.Type) string {
 }
 
 // reduced compiles a reduction of what the only argument names. ok is false if that is a scalar.
-func (c *exprCompiler) reduced(n ast.Node, name string, nodes []ast.Node) (t term, ok bool, err error) {
+func (c *exprCompiler) reduced(name string, nodes []ast.Node) (t term, ok bool, err error) {
 	reduce, known := reductions[name]
 	if !known || len(nodes) != 1 {
 		return term{}, false, nil

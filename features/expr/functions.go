@@ -61,7 +61,7 @@ func (c *exprCompiler) call(n ast.Node, name string, nodes []ast.Node) (term, er
 	if slices.Contains([]string{"now", "today", "random", "rand"}, strings.ToLower(name)) {
 		return term{}, errorAt(n, "there is no %s(): an expression depends on its event alone", name)
 	}
-	if t, is, err := c.reduced(n, name, nodes); is {
+	if t, is, err := c.reduced(name, nodes); is {
 		return t, err
 	}
 	if _, reduces := reductions[name]; !ok && reduces {
