@@ -15,7 +15,8 @@ import (
 
 // ReadFile reads a table from a file, in which every row counts once: of several with the same key, that with the
 // greatest timestamp, or else the last one. In JSON lines rows may be in envelopes, as materialize reads them, and are
-// records of the topic; else a list has the entries that features.Table.EntriesOfFile describes. Errors name the file and the line, except ErrTooLarge.
+// records of the topic; else a list has the entries that features.Table.EntriesOfFile describes. Errors name the file and
+// the line, except ErrTooLarge.
 func ReadFile(ctx context.Context, t *features.Table, name string, keep Keep) (*Contents, error) {
 	file, err := source.Open(ctx, name, nil, "")
 	if err != nil {
