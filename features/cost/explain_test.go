@@ -93,7 +93,7 @@ services:
 		{Name: "login", Topics: []string{"logins"}},
 		{
 			Name: "tx", Topics: []string{"transactions"}, Entities: 1, Mutations: 2, RememberIDs: "10m",
-			Dedup:  &Dedup{Within: "1h", EventBytes: 84, PartitionBytes: 42 << 20},
+			Dedup:  &Dedup{Within: "1h", EventBytes: 72, PartitionBytes: 36 << 20},
 			Enrich: &Enrichment{Service: "risk", Topic: "transactions.enriched", Format: "avro"},
 		},
 	}, p.Streams); diff != "" {
@@ -106,7 +106,7 @@ login     logins        0         0        0          -         -               
 tx        transactions  1         0        2          10m       transactions.enriched (avro)  risk
 
 ONCE BY ID  WITHIN  MEMORY, AN EVENT WITHIN IT  MEMORY, A PARTITION
-tx          1h      up to 84 bytes              up to 42 MiB
+tx          1h      up to 72 bytes              up to 36 MiB
 `
 	if got, _, _ := strings.Cut(text.String(), "\nENTITY"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -15,7 +15,7 @@ const MaxDedup = 7 * 24 * time.Hour
 const MaxEarlier = 1 << 20
 
 // EarlierBytes is how many bytes Earlier takes of an event, and up to twice as many while its events are growing in number.
-const EarlierBytes = 42
+const EarlierBytes = 36
 
 // Earlier tells which events repeat one of an earlier record of their partition, for streams with Dedup. That depends on
 // the log and the definitions only, so whoever reads the log finds the same, from whatever offset on.
@@ -123,7 +123,8 @@ type earlierEvent struct {
 //
 // Among many events the memory is what takes long: a chain is some place in megabytes, and an event another one. So most
 // new IDs are told by a filter that a cache has room for, and events are added to their chains some at a time, because
-// the processor waits for many places at once where none depends on another.
+// the processor waits for many places at once where none depends on another. There are half as many chains as places in the
+// ring: they take less of a cache, and few events look at one.
 type earlierEvents struct {
 	stream      string
 	reach       uint32 // ms
@@ -149,7 +150,7 @@ func newEarlierEvents(s *Stream) earlierEvents {
 func (w *earlierEvents) grow() {
 	was, size := w.ring, w.size
 	length := max(leastEarlier, 2*len(was))
-	w.ring, w.chains = make([]earlierEvent, length), make([]uint32, 2*length)
+	w.ring, w.chains = make([]earlierEvent, length), make([]uint32, length/2)
 	w.shift = 65 - bits.Len(uint(len(w.chains)))
 	w.met, w.chained = newHashFilter(length), w.first
 	for w.size = 0; w.size < size; {
