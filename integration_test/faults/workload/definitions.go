@@ -35,7 +35,7 @@ const streams = `streams:
       units: int
       score: float
       ok: bool
-      moment: {type: timestamp, path: at, unit: ms}
+      hour: {type: timestamp, unit: ms}
       place: location
   login:
     topic: loginsSUFFIX
@@ -77,10 +77,11 @@ var windows = []string{
 	"(rolling 1d last 3, %s, tile=exact, max=100000, keep=2d)",
 }
 
-// fieldOf lists the fields of the streams by type.
+// fieldOf lists the fields of the streams by type. Times are of whole hours: were each another one, features that keep them all would
+// reach the bound of an entity's bytes, and the model knows only that of their number.
 var fieldOf = map[value.Type][]string{
 	value.String: {"shop", "ip"}, value.Int: {"units"}, value.Float: {"score"}, value.Decimal: {"amount"},
-	value.Bool: {"ok"}, value.Timestamp: {"moment"}, value.Location: {"place"},
+	value.Bool: {"ok"}, value.Timestamp: {"hour"}, value.Location: {"place"},
 }
 
 // Members are the members that questions name, by field: some frequent ones, and one that never

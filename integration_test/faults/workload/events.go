@@ -18,6 +18,8 @@ const (
 	Enriched  = "enriched" // logins with the features of a service
 )
 
+const hour = int64(time.Hour / time.Millisecond)
+
 // Options describe the events of a round. They are comparable. Shares are from 0 to 1.
 type Options struct {
 	users      int
@@ -139,8 +141,10 @@ func (g *Generator) value(topic string, user int) []byte {
 	if topic == Logins {
 		kind = "login"
 	}
+	at := g.at()
 	fields := []string{
-		fmt.Sprintf(`"id":"e%d"`, g.count), fmt.Sprintf(`"at":%d`, g.at()), fmt.Sprintf(`"kind":%q`, kind), fmt.Sprintf(`"user":"u%d"`, user),
+		fmt.Sprintf(`"id":"e%d"`, g.count), fmt.Sprintf(`"at":%d`, at), fmt.Sprintf(`"hour":%d`, at-at%hour), fmt.Sprintf(`"kind":%q`, kind),
+		fmt.Sprintf(`"user":"u%d"`, user),
 	}
 	edge := func(ordinary string, edges ...string) string {
 		if g.chance(g.edges) {
