@@ -208,8 +208,8 @@ func (a *answers) fill(ctx context.Context, from State, s *subject, keys int, be
 		if answer.Err != nil {
 			return answer.Err // a defect: only the replay writes to the memory
 		}
-		if f.own && len(answer.Items) > 0 {
-			answer.Value, answer.Items = answer.Items[0].Value, nil
+		if f.own {
+			answer.TakeOnly()
 		}
 		a.count(answer)
 		to.keep(f.cell, &answer.Value, answer.Items)

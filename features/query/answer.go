@@ -137,6 +137,13 @@ func (a *Answer) withhold() {
 	}
 }
 
+// TakeOnly makes an answer about one member a scalar: what it says about that member.
+func (a *Answer) TakeOnly() {
+	if len(a.Items) > 0 {
+		a.Value, a.Items = a.Items[0].Value, nil
+	}
+}
+
 // Covers returns the event times that an answer of the feature covers, like Answer.From and To; at and now are in
 // milliseconds.
 func Covers(f *features.Feature, at, now int64) (from, to int64) {

@@ -49,8 +49,11 @@ features:
   by_shop: SUM(1d, payment, amount, user, per=shop)
   share: {expr: amounts / payments}
   nothing: MAX(1d, payment, none, user)
+  met: SEEN(1d, payment, user, shop)
+  met_now: SEEN(1d, payment, user, shop, current=counted)
+  met_before: SEEN(1d, payment, user, shop, tile=exact, exclude=current)
 services:
-  risk: [payments, cents, amounts, rates, least, last_ok, last_place, last_amounts, shops, about, top_shops, bins, by_shop, share, nothing]
+  risk: [payments, cents, amounts, rates, least, last_ok, last_place, last_amounts, shops, about, top_shops, bins, by_shop, share, nothing, met, met_now, met_before]
 `
 
 // enrichmentOf is the enrichment of the only stream that is enriched.
@@ -64,6 +67,13 @@ func enrichmentOf(t *testing.T, definitions string) (*features.Registry, *featur
 func answered(t *testing.T, registry *features.Registry, events []string) *Event {
 	t.Helper()
 	mapper, stored, batch := registry.NewMapper(), memory.New(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
+	asking := &Enricher{known: known{of: map[*features.Feature]*query.Completeness{}}}
+	ask := func(n *Event, before bool) {
+		t.Helper()
+		if err := asking.ask(t.Context(), n, stateOf{store: stored}, before); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var n *Event
 	for i, text := range events {
 		batch.Reset()
@@ -73,23 +83,30 @@ func answered(t *testing.T, registry *features.Registry, events []string) *Event
 		if err != nil {
 			t.Fatal(err)
 		}
+		stream := Streams(registry)[out.Events[0].Stream]
+		n = NewEvent(stream, &out.Events[0], from, &fetch.Record{Offset: int64(i), Value: []byte(text)})
+		n.answers = make([]query.Answer, len(n.stream.features))
+		ask(n, true)
 		if err := stored.Apply(t.Context(), batch); err != nil {
 			t.Fatal(err)
 		}
-		stream := Streams(registry)[out.Events[0].Stream]
-		n = NewEvent(stream, &out.Events[0], from, &fetch.Record{Offset: int64(i), Value: []byte(text)})
 	}
-	n.answers = make([]query.Answer, len(n.stream.features))
-	var reading query.Reading
-	reading.Reset(n.now)
-	n.want(&reading, false)
-	if err := reading.Read(context.Background(), stored); err != nil {
-		t.Fatal(err)
-	}
-	for i := range n.wanted(false) {
-		reading.Next(&n.answers[i])
-	}
+	ask(n, false)
 	return n
+}
+
+// stateOf is the state that a store has, as a snapshot.
+type stateOf struct {
+	state.Snapshot
+	store *memory.Store
+}
+
+func (s stateOf) Read(r *state.Read) state.WindowState {
+	read, err := s.store.Read(context.Background(), []state.Read{*r})
+	if err != nil {
+		panic(err)
+	}
+	return read[0]
 }
 
 // plain converts a decoded value to the form of JSON: moments in milliseconds, numbers as exact texts, and no null
@@ -162,6 +179,28 @@ func TestEventsInAvro(t *testing.T) {
 		delete(want["event"].(map[string]any), "t")
 		if difference := cmp.Diff(plain(want), any(got)); difference != "" {
 			t.Errorf("%s (-JSON +Avro):\n%s", n.value, difference)
+		}
+	}
+}
+
+// Whether an entity had the event's own value is one value, however the event itself counts.
+func TestEventsOwnValue(t *testing.T) {
+	registry, _ := enrichmentOf(t, enrichedInAvro)
+	first, again := `{"t": 999000000, "user": "u", "shop": "a"}`, `{"t": 999500000, "user": "u", "shop": "a"}`
+	for _, c := range []struct {
+		events []string
+		want   string // of met, met_now and met_before
+	}{
+		{[]string{first}, "false true false"},
+		{[]string{first, again}, "true true true"},
+		{[]string{first, `{"t": 999500000, "user": "u"}`}, "<nil> <nil> <nil>"},
+	} {
+		n := answered(t, registry, c.events)
+		n.encode()
+		answers := decoded(t, n)["features"].(map[string]any)
+		value := func(name string) any { return answers[name].(map[string]any)["value"] }
+		if got := fmt.Sprint(value("met"), value("met_now"), value("met_before")); got != c.want {
+			t.Errorf("after %s they are %s; want %s", c.events, got, c.want)
 		}
 	}
 }

@@ -284,8 +284,8 @@ func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, bef
 		e.reading.NextSince(a, e.known.completeness(n.stream.features[i].Feature))
 		if a.Err != nil {
 			e.lacks(a)
-		} else if before {
-			a.Value, a.Items = a.Items[0].Value, nil
+		} else if n.entities[i].own != nil {
+			a.TakeOnly()
 		}
 	}
 	return nil
