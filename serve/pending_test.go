@@ -389,6 +389,17 @@ features:
 	}
 }
 
+// Events with an empty ID, as unset fields of Protobuf have it, are not one event.
+func TestPendingWithEmptyID(t *testing.T) {
+	b := newBus(t)
+	b.arrive("payments", payment("", -60, "ok"))
+	w := do(t, b.handler, "POST", queryPath, `{"features": ["tx"], "entities": [{"user": "u1"}], "pending": [
+		{"stream": "payment", "event": `+payment("", -1, "ok")+`}, {"stream": "payment", "event": `+payment("", 0, "ok")+`}]}`)
+	if got := w.Body.String(); !strings.Contains(got, `"tx":{"value":3,`) || strings.Contains(got, `"deduplicated":true`) {
+		t.Errorf("got %s, want a count of 3, without deduplication", got)
+	}
+}
+
 // Concurrent questions do not mix their pending events.
 func TestPendingOfManyQuestions(t *testing.T) {
 	b := newBus(t)

@@ -48,7 +48,7 @@ type Event struct {
 	// Now is the record's time, against which lateness is judged, or the event's own time if the
 	// record has none.
 	Now int64
-	// ID is the text of the event's own ID; nil if its stream has none or the record lacks it.
+	// ID is the text of the event's own ID; nil if its stream has none, or the record lacks it or has an empty one.
 	ID     []byte
 	Values []value.Value // of the stream's fields, in their order
 }
@@ -343,7 +343,8 @@ func (s *streamDecoder) matches() (bool, error) {
 	return ok, nil
 }
 
-// identity returns the text of the event's identity, a string or a number.
+// identity returns the text of the event's identity, a string or a number. It is nil if there is none: an empty text, which an
+// unset field of Protobuf has, would make all such events one.
 func (s *streamDecoder) identity() ([]byte, error) {
 	if s.id == nil {
 		return nil, nil
@@ -358,6 +359,9 @@ func (s *streamDecoder) identity() ([]byte, error) {
 	case String, Untyped:
 		if !at.validUTF8() {
 			return nil, s.poison(InvalidUTF8, s.stream.ID, "the string is not valid UTF-8")
+		}
+		if len(at.Text) == 0 {
+			return nil, nil
 		}
 		return at.Text, nil
 	default:

@@ -386,7 +386,7 @@ features: {}
 	for _, c := range []struct{ members, want, message string }{
 		{`"m":{"id":"x\u00e4"}`, "xä", ""},
 		{`"m":{"id":1.50}`, "1.50", ""},
-		{`"m":{"id":""}`, "", ""},
+		{`"m":{"id":""}`, "none", ""},
 		{`"m":{"id":null}`, "none", ""},
 		{`"m":null`, "none", ""},
 		{`"a":"x"`, "none", ""},

@@ -32,8 +32,8 @@ const EarlierBytes = 36
 // the log, and IDs must be free to come again.
 //
 // It does not matter whether the earlier event was itself a repetition: else all of the log would matter. Records that
-// are poison are not events. Events without an ID, or with an empty one, repeat none. Copies of dead letters are compared
-// with each other only: their originals, in the log before them, may be usable today.
+// are poison are not events. Events without an ID repeat none. Copies of dead letters are compared with each other only:
+// their originals, in the log before them, may be usable today.
 //
 // Records must come in order, and each once. The nil Earlier is that of a topic without such streams: nothing repeats.
 // It is not safe for concurrent use.
@@ -88,7 +88,7 @@ func (e *Earlier) Pass(offset, timestamp int64) {
 // only for an event of a record that is not poison for any stream, and once for each stream. copied is true for a copy of a
 // dead letter that does not count in all series.
 func (e *Earlier) Repeats(event *Event, copied bool) bool {
-	if e == nil || len(event.ID) == 0 {
+	if e == nil || event.ID == nil {
 		return false
 	}
 	for i := range e.windows {

@@ -66,7 +66,11 @@ func (c came) play(e *Earlier) bool {
 	if c.stream == "" {
 		return false
 	}
-	return e.Repeats(&Event{Stream: deduplicating(c.stream, dedups[c.stream]), Now: c.timestamp, ID: []byte(c.id)}, c.copied)
+	event := Event{Stream: deduplicating(c.stream, dedups[c.stream]), Now: c.timestamp}
+	if c.id != "" {
+		event.ID = []byte(c.id)
+	}
+	return e.Repeats(&event, c.copied)
 }
 
 func newEarlier() *Earlier {
