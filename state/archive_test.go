@@ -239,6 +239,39 @@ func TestCompleteSinceOverACut(t *testing.T) {
 	}
 }
 
+// Where a log continues at offsets, a moment says nothing about what it has behind them: one row of the files may be dated far ahead.
+func TestCompleteSinceOverACutByOffsets(t *testing.T) {
+	const ahead = 100_000
+	cut := &Cut{Topic: "t", Until: ahead, Ends: "0:5"}
+	r := Retained{Key: "aaaaa.x", Topic: "t", Cut: cut}
+	fill := &Fill{ID: "f", Columns: map[string][]string{"t": {"aaaaa.x"}}, Cut: cut}
+	for _, c := range []struct {
+		what            string
+		whole, archived bool
+		since, gap      int64 // of the log
+		want            int64
+	}{
+		{"nothing is in", false, false, MinTime, 0, ahead},
+		{"the log is in", true, false, MinTime, 0, ahead},
+		{"the files are in", false, true, MinTime, 0, 501},
+		{"both are in", true, true, MinTime, 0, 7},
+		{"the log begins behind the offsets", true, true, 101, 0, 101},
+		{"a gap", true, true, MinTime, 300, 301},
+	} {
+		h := &History{
+			PlanEpochs: []PlanEpoch{{Topic: "t", Version: "old", Last: 500}, {Topic: "t", Version: "new", Last: MaxTime}},
+			Plans:      map[string]*Plan{"old": fillPlan("old"), "new": fillPlan("new", "aaaaa.x")},
+			Fills:      []FillEpoch{{Fill: fill, Topic: "t", Whole: c.whole, Archived: c.archived, Since: c.since, ArchivedSince: 7}},
+		}
+		if c.gap > 0 {
+			h.PlanEpochs = append(h.PlanEpochs, PlanEpoch{Topic: "t", Version: Gap, Last: c.gap})
+		}
+		if got := h.CompleteSince([]Retained{r}); got != c.want {
+			t.Errorf("%s: complete since %d, want %d", c.what, got, c.want)
+		}
+	}
+}
+
 // A reader that read the state first counts files as applied only if they were by then.
 func TestWholeFillsOverACut(t *testing.T) {
 	var w WholeFills

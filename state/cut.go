@@ -191,6 +191,8 @@ func (f *FillEpoch) over(cut *Cut, since int64) int64 {
 	switch {
 	case f == nil || !f.Archived:
 		return max(since, cut.Until)
+	case cut.Ends != "" && since > MinTime:
+		return since // times do not tell whether that is before the offsets, and a fill from these on has everything
 	case since <= cut.Until:
 		return f.ArchivedSince
 	default:
