@@ -7,7 +7,8 @@
 //   - given: WEIR_TEST_KAFKA=host:port[,host:port], WEIR_TEST_REDIS=host:port
 //   - docker: a container, if a Docker daemon answers
 //   - local: a process, from redis-server on PATH, and from Java 17 with
-//     Kafka's and Ignite's jars, which Maven fetches, see testkit/jars
+//     Kafka's and Ignite's jars, which Maven fetches, see testkit/jars;
+//     the first that starts makes an archive of its classes beside them
 //
 // WEIR_TEST_SOURCE=given|docker|local allows only one source. The test log names each server and
 // its source. If no source is available, the test is skipped and says what to install; with

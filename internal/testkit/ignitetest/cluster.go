@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,6 +58,8 @@ type Options struct {
 	Region int
 	// Caches are those that the nodes have from their configuration: properties in XML, by name.
 	Caches map[string]string
+
+	recorded []string // the JVM flags of the node whose classes are archived
 }
 
 var shared struct {
@@ -152,6 +155,11 @@ func start(dir string, o *Options) (*Cluster, error) {
 	if jvm == nil {
 		jvm = brief
 	}
+	flags := o.recorded
+	if flags == nil {
+		flags = server.Archive(home, record)
+	}
+	jvm = slices.Concat(jvm, flags)
 	c := &Cluster{}
 	encryption, login, err := c.encryption(dir, o)
 	if err != nil {
@@ -172,7 +180,7 @@ func start(dir string, o *Options) (*Cluster, error) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return nil, err
 		}
-		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", append(jvm[:len(jvm):len(jvm)], arguments(home, file)...)...), login: login}
+		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", slices.Concat(jvm, arguments(home, file))...), login: login}
 		if i >= o.Nodes {
 			c.Spares = append(c.Spares, n)
 			continue
@@ -184,6 +192,15 @@ func start(dir string, o *Options) (*Cluster, error) {
 		}
 	}
 	return c, nil
+}
+
+// record starts a node whose classes are archived.
+func record(dir, flag string) (*server.Process, error) {
+	c, err := start(dir, &Options{Nodes: 1, recorded: []string{flag}})
+	if err != nil {
+		return nil, err
+	}
+	return c.Nodes[0].process, nil
 }
 
 // opened are packages of the JDK that Ignite uses by reflection.

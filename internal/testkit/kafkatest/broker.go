@@ -56,6 +56,8 @@ type Options struct {
 	// Loaded runs the broker with the JVM settings of Kafka's own start script, for lasting load;
 	// otherwise it starts fast and takes little memory.
 	Loaded bool
+
+	recorded []string // the JVM flags of the broker whose classes are archived
 }
 
 var shared struct {

@@ -62,8 +62,26 @@ func onMachine(dir, data string, n node, opts Options) (addrs []string, r server
 			return nil, nil, "", err
 		}
 	}
+	flags := opts.recorded
+	if flags == nil {
+		flags = server.Archive(home, record)
+	}
 	addrs = []string{fmt.Sprintf("127.0.0.1:%d", n.port)}
-	return addrs, java("kafka.Kafka", file), "local java, version " + version(), nil
+	return addrs, java(append(flags, "kafka.Kafka", file)...), "local java, version " + version(), nil
+}
+
+// record starts a broker whose classes are archived.
+func record(dir, flag string) (*server.Process, error) {
+	b := &Broker{}
+	if err := b.init(server.Local, dir, Options{recorded: []string{flag}}); err != nil {
+		return nil, err
+	}
+	p := b.runner.(*server.Process)
+	err := b.waitReady()
+	if err != nil {
+		p.Remove()
+	}
+	return p, err
 }
 
 // checkpoint is what the storage of a controller begins with: the versions of its cluster's features. It is the same for all, so
