@@ -224,13 +224,13 @@ func (r *reading) addInstant(m *moment, at int64, events []record.Event) {
 	if !m.further {
 		r.summary.eventsSeen.note(at)
 	}
-	before := r.ExcludeCurrent && slices.ContainsFunc(events, isRow)
+	m.key = extsort.Key{Time: at, Order: orderOthers}
+	if slices.ContainsFunc(events, isRow) {
+		m.key.Order = orderRows // of all moments, so that no row of an earlier record counts some of them only
+	}
 	for n := 0; len(events) > 0; events = events[n:] {
 		n = distinct(events)
-		m.key, m.events = extsort.Key{Time: at, Order: orderOthers}, events[:n]
-		if before || slices.ContainsFunc(m.events, isRow) {
-			m.key.Order = orderRows
-		}
+		m.events = events[:n]
 		r.add(m, nil)
 		m.further = true
 	}

@@ -36,8 +36,8 @@ func (in *Input) at(line int, err error) error {
 	return in.places.At(line, err)
 }
 
-// The order within one millisecond. The row of an event counts all events of other streams, and of its own stream up to
-// and including itself. A row of a spine counts all events.
+// The order within one millisecond. The row of an event counts all records that make no rows, and of those that make rows, also what
+// they make for other streams, all up to and including its own. A row of a spine counts all events.
 const (
 	orderOthers = iota
 	orderRows
