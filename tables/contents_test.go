@@ -37,7 +37,7 @@ func defined(t testing.TB, table string) *features.Table {
 	return r.Tables[0]
 }
 
-// sent is a record of a table's topic. Its row has the key and the value; it is deleted without a value.
+// sent is a record of a table's topic, at a time of its own. Its row is deleted without a value.
 type sent struct {
 	partition int32
 	time      int64
@@ -74,7 +74,7 @@ func valueOf(c *Contents, key string, at int64) string {
 
 var rowKeys = []string{"a", "b", `c\|d`}
 
-// drawSent draws records of a topic whose timestamps may go back.
+// drawSent draws records of a topic. Their times may go back, and rows may say that they hold since before their record, or after it.
 func drawSent(t *rapid.T, keyed bool, partitions int32) []sent {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) sent {
 		s := sent{partition: rapid.Int32Range(0, partitions-1).Draw(t, "partition"), time: rapid.Int64Range(0, 9).Draw(t, "time")}
@@ -82,55 +82,78 @@ func drawSent(t *rapid.T, keyed bool, partitions int32) []sent {
 		if keyed {
 			s.key = rapid.SampledFrom([]string{"a", "b", "x"}).Draw(t, "key")
 		}
+		since := rapid.OneOf(rapid.Just(s.time), rapid.Int64Range(0, 9)).Draw(t, "since")
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
 			return s // a tombstone
 		case 1:
 			s.value = "not JSON"
 		case 2:
-			s.value = fmt.Sprintf(`{"id":%q,"kind":"other"}`, id)
+			s.value = fmt.Sprintf(`{"id":%q,"since":%d,"kind":"other"}`, id, since)
 		default:
-			s.value = fmt.Sprintf(`{"id":%q,"v":%d}`, id, rapid.IntRange(0, 99).Draw(t, "value"))
+			s.value = fmt.Sprintf(`{"id":%q,"since":%d,"v":%d}`, id, since, rapid.IntRange(0, 99).Draw(t, "value"))
 		}
 		return s
 	}), 0, 30).Draw(t, "records")
 }
 
-const modelled = `{topic: t, key: id, match: kind != "other" or kind == nil, fields: {v: int}}`
+const modelled = `{topic: t, key: id, timestamp: since, match: kind != "other" or kind == nil, fields: {v: int}}`
 
-// modelRow is what a plain loop over all records says about a row: the last record of each record key counts, then the newest.
-func modelRow(all []sent, key string) string {
+// modelRow is what a plain loop over all records says about a row at a moment: of those that hold by then the last of each record key
+// counts, or without keys the newest, and of these the newest.
+func modelRow(all []sent, key string, keep Keep, at int64) string {
 	type id struct {
 		partition int32
 		key       string
 	}
-	last := map[id]int{}
-	for i, s := range all {
-		of := id{s.partition, s.key}
-		last[of] = i
-	}
 	type found struct {
-		time  int64
-		of    id
-		n     int
-		value string
+		time, from int64
+		of         id
+		n          int
+		value      string
 	}
-	var rows []found
-	for of, i := range last {
+	from, last := map[id]int64{}, map[id]found{}
+	for n, s := range all {
+		f, isRow := found{time: s.time, of: id{s.partition, s.key}, n: n}, false
 		var row struct {
 			ID, Kind string
+			Since    int64
 			V        int
 		}
-		if json.Unmarshal([]byte(all[i].value), &row) == nil && row.Kind != "other" && strings.ReplaceAll(row.ID, "|", `\|`) == key {
-			rows = append(rows, found{all[i].time, of, i, fmt.Sprint(row.V)})
+		if json.Unmarshal([]byte(s.value), &row) == nil && row.Kind != "other" {
+			f.time, isRow = min(row.Since, s.time), true
+			if strings.ReplaceAll(row.ID, "|", `\|`) == key {
+				f.value = fmt.Sprint(row.V)
+			}
+		}
+		switch {
+		case s.key == "" && f.value == "":
+			continue // it is about another row, or about none
+		case keep == AsReceived:
+			f.from = s.time
+		default:
+			f.from = f.time
+		}
+		if held, said := from[f.of]; said && s.key != "" {
+			f.from = max(f.from, held) // what is said later holds later
+		} else if !isRow {
+			continue // there is nothing to delete
+		}
+		from[f.of] = f.from
+		if keep != Newest && f.from > at || s.key == "" && last[f.of].time > f.time {
+			continue
+		}
+		last[f.of] = f
+	}
+	newest := slices.SortedFunc(maps.Values(last), func(a, b found) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.of.partition, a.of.partition), cmp.Compare(b.n, a.n))
+	})
+	for _, f := range newest {
+		if f.value != "" {
+			return f.value
 		}
 	}
-	if rows == nil {
-		return ""
-	}
-	return slices.MaxFunc(rows, func(a, b found) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.of.partition, b.of.partition), cmp.Compare(a.n, b.n))
-	}).value
+	return ""
 }
 
 // A table holds what a plain loop over its topic finds, whatever of it compaction has removed, and in whatever order the
@@ -153,7 +176,7 @@ func TestContents(t *testing.T) {
 		again := New(table)
 		take(t, again, compacted)
 		for _, key := range rowKeys {
-			want := modelRow(all, key)
+			want := modelRow(all, key, Newest, 0)
 			if got := valueOf(whole, key, 0); got != want {
 				t.Fatalf("%s: got %q, want %q", key, got, want)
 			}
@@ -169,28 +192,39 @@ func TestContents(t *testing.T) {
 	})
 }
 
-// A history has, as of each moment, what the contents were when all records up to it had been taken.
+// A history has the rows that hold at each moment. As received, these are what the contents were when all records up to it had been
+// taken, unless the times of records go back.
 func TestHistory(t *testing.T) {
 	table := defined(t, modelled)
 	rapid.Check(t, func(t *rapid.T) {
-		all := drawSent(t, rapid.Bool().Draw(t, "keyed"), 2)
-		slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.time, b.time) })
-		history := New(table).Keeping(History)
-		take(t, history, all)
-		for at := int64(-1); at < 11; at++ {
-			then := New(table)
-			n, _ := slices.BinarySearchFunc(all, at+1, func(s sent, at int64) int { return cmp.Compare(s.time, at) })
-			take(t, then, all[:n])
-			for _, key := range rowKeys {
-				if got, want := valueOf(history, key, at), valueOf(then, key, at); got != want {
-					t.Fatalf("%s at %d: got %q, want %q", key, at, got, want)
+		keyed, inOrder := rapid.Bool().Draw(t, "keyed"), rapid.Bool().Draw(t, "in order")
+		all := drawSent(t, keyed, 2)
+		if inOrder {
+			slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.time, b.time) })
+		}
+		whole := New(table)
+		take(t, whole, all)
+		for _, keep := range []Keep{History, AsReceived} {
+			history := New(table).Keeping(keep)
+			take(t, history, all)
+			if got, _ := history.Rows(); got != len(whole.written) {
+				t.Fatalf("kept %d, a history of %d rows counts %d", keep, len(whole.written), got)
+			}
+			for at := int64(-1); at < 11; at++ {
+				then := New(table)
+				if inOrder {
+					n, _ := slices.BinarySearchFunc(all, at+1, func(s sent, at int64) int { return cmp.Compare(s.time, at) })
+					take(t, then, all[:n])
 				}
-			}
-			if n < len(all) {
-				continue
-			}
-			if got, _ := history.Rows(); got != len(then.written) {
-				t.Fatalf("a history of %d rows counts %d", len(then.written), got)
+				for _, key := range rowKeys {
+					got, want := valueOf(history, key, at), modelRow(all, key, keep, at)
+					if got != want {
+						t.Fatalf("kept %d, %s at %d: got %q, want %q", keep, key, at, got, want)
+					}
+					if was := valueOf(then, key, 0); inOrder && keep == AsReceived && got != was {
+						t.Fatalf("%s at %d: got %q, but then it was %q", key, at, got, was)
+					}
+				}
 			}
 		}
 	})

@@ -46,8 +46,8 @@ type rows struct {
 	taken  []*tables.Contents
 }
 
-func newRows(t rapid.TB) *rows {
-	r, err := defined.Parse(rowsDefinitions)
+func newRows(t rapid.TB, definitions string) *rows {
+	r, err := defined.Parse(definitions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func inWords(v value.Value, nothing, younger bool) string {
 
 // The newest row of a key counts, whenever it was written, until it is deleted.
 func TestRows(t *testing.T) {
-	r := newRows(t)
+	r := newRows(t, rowsDefinitions)
 	want := func(name, entity string, at int64, want string) {
 		t.Helper()
 		if got := r.answer(name, entity, at); got != want {
@@ -176,15 +176,19 @@ func inHand(t *rapid.T, r *rows) *record.Event {
 // What the tables of a process find equals the model, after random records.
 func TestTablesEqualModel(t *testing.T) {
 	statuses := map[query.Status]int{}
+	definitions := strings.Replace(rowsDefinitions, "key: id,", "key: id, timestamp: since,", 1)
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRows(t)
+		r := newRows(t, definitions)
 		pick := func(texts ...string) string { return rapid.SampledFrom(texts).Draw(t, "pick") }
 		for range rapid.IntRange(0, 30).Draw(t, "records") {
 			at, partition := rapid.Int64Range(0, 9).Draw(t, "at"), int32(rapid.IntRange(0, 1).Draw(t, "partition"))
 			switch pick("merchants", "merchants", "accounts", "blocked", "hidden") {
 			case "merchants":
-				r.write("merchants", partition, at, pick("", "s1", "s2", "other"), pick("", `{"id":"s1"}`, `{"id":"s1","kind":"other"}`, `{"id":"s1","limit":"bad"}`,
-					`{"id":"s1","risk":"high","limit":1}`, `{"id":"s2","risk":"low","limit":-1}`, `{"id":"s2","risk":"high","limit":-1}`))
+				row := pick("", `{"id":"s1"}`, `{"id":"s1","kind":"other"}`, `{"id":"s1","limit":"bad"}`,
+					`{"id":"s1","risk":"high","limit":1}`, `{"id":"s2","risk":"low","limit":-1}`, `{"id":"s2","risk":"high","limit":-1}`)
+				since := rapid.Int64Range(0, 9).Draw(t, "since") // before its record, or after it
+				row = strings.Replace(row, `{`, fmt.Sprintf(`{"since":%d,`, since), 1)
+				r.write("merchants", partition, at, pick("", "s1", "s2", "other"), row)
 			case "accounts":
 				r.write("accounts", partition, at, pick("", "a"), pick("", `{"before":null,"after":{"user":"u1","level":1},"op":"c"}`,
 					`{"before":null,"after":{"user":"u1","level":2},"op":"u"}`, `{"before":null,"after":{"user":"u1"},"op":"u"}`, `{"before":null,"after":{"user":"u2"},"op":"u"}`,
