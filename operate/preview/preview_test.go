@@ -88,7 +88,9 @@ func partition(topic string, id int32) *fakeLog {
 
 func run(t *testing.T, cfg Config, logs ...*fakeLog) *Report {
 	t.Helper()
-	cfg.Registry = defined.Registry(t, definitions)
+	if cfg.Registry == nil {
+		cfg.Registry = defined.Registry(t, definitions)
+	}
 	if cfg.Features == nil {
 		cfg.Features = cfg.Registry.Features
 	}
@@ -118,7 +120,17 @@ func feature(t *testing.T, r *Report, name string) *Feature {
 	return &r.Features[i]
 }
 
-// Every answer is that of the model on the records in the order of their times, for any distribution over partitions.
+// withElements are the definitions with a stream that makes an event of each item of a payment.
+var withElements = strings.Replace(definitions, "features:", `  item: {topic: payments, timestamp: at, each: items, fields: {user: string, sku: {type: string, path: items.sku}, n: {type: int, path: items.n}}}
+features:
+  last_amount: LAST(lifetime, pay, amount, user)
+  last_sku: LAST(1h, item, sku, user, tile=exact)
+  sku_n: SUM(5m, item, n, sku)
+  per_item: {expr: last_amount / items}
+  items: COUNT(lifetime, item, user)`, 1)
+
+// Every answer is that of the model on the records in the order of their partitions, for any distribution over these. Their times may
+// go back, and many events of a user are of the same time, so that this order decides which one is the last.
 func TestPreviewEqualsModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	logs := []*fakeLog{partition("payments", 0), partition("payments", 1), partition("logins", 0)}
@@ -127,20 +139,32 @@ func TestPreviewEqualsModel(t *testing.T) {
 	for i := range 300 {
 		at += random.Int64N(2 * 10 * minute / 300)
 		at = min(at, now)
-		l, user := logs[random.IntN(3)], fmt.Sprint("u", random.IntN(20))
-		event := at - random.Int64N(5000)
+		user := random.IntN(20)
+		l, stamp := logs[user%2], at
+		if random.IntN(3) == 0 {
+			l = logs[2]
+		}
+		if random.IntN(3) == 0 {
+			stamp -= random.Int64N(2 * minute)
+		}
+		event := (at - random.Int64N(5000)) / minute * minute
 		if l.id.Topic == "logins" {
-			l.add(at, `{"at":%d,"user":%q,"ip":"i%d"}`, event, user, random.IntN(4))
+			l.add(stamp, `{"at":%d,"user":"u%d","ip":"i%d"}`, event, user, random.IntN(4))
 		} else {
-			l.add(at, `{"at":%d,"user":%q,"device":"d|%d","amount":%d.5,"score":%g,"ok":%t}`, event, user, i%3, i, random.Float64(), i%2 == 0)
+			var items []string
+			for range random.IntN(4) {
+				items = append(items, fmt.Sprintf(`{"sku":"s%d","n":%d}`, random.IntN(5), random.IntN(9)))
+			}
+			l.add(stamp, `{"at":%d,"user":"u%d","device":"d|%d","amount":%d.5,"score":%g,"ok":%t,"items":[%s]}`,
+				event, user, i%3, i, random.Float64(), i%2 == 0, strings.Join(items, ","))
 		}
 		all = append(all, l.records[len(l.records)-1])
 	}
-	report := run(t, Config{Examples: 1000}, logs...)
+	registry := defined.Registry(t, withElements)
+	report := run(t, Config{Registry: registry, Examples: 1000}, logs...)
 	if report.Records != 300 || report.Events != 300 || report.Cut || len(report.SetAside) > 0 || report.Late > 0 {
 		t.Fatalf("want 300 records, all of them used, got %+v", report)
 	}
-	registry := defined.Registry(t, definitions)
 	plain := model.New(registry)
 	for _, r := range all {
 		if err := plain.Apply(r); err != nil {
