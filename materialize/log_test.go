@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,20 +43,31 @@ func (l *testLog) Read(_ context.Context, take func(*record.Record) error) error
 
 func (l *testLog) input() Input { return Input{Name: fmt.Sprintf("%s/%d", l.topic, l.id), Log: l} }
 
-// logsOf returns the events of two streams as two partitions for each.
-func logsOf(all []timed) []*testLog {
+// logsOf returns the events of two topics as two partitions for each, and the events again with when they came by these: not before
+// those of earlier offsets, although the times of their records go back.
+func logsOf(all []timed) ([]*testLog, []timed) {
+	random := rand.New(rand.NewPCG(6, 7))
 	logs := []*testLog{{topic: "payments"}, {topic: "payments", id: 1}, {topic: "logins"}, {topic: "logins", id: 1}}
-	for i, e := range all {
-		l := logs[i%2]
+	came := make([]int64, len(logs))
+	all = slices.Clone(all)
+	for i := range all {
+		e := &all[i]
+		of := e.partition()
 		if e.stream == "login" {
-			l = logs[2+i%2]
+			of += 2
 		}
-		l.records = append(l.records, record.Record{Timestamp: e.came, Value: []byte(e.line)})
+		e.stamp = e.came
+		if random.IntN(3) == 0 {
+			e.stamp = max(e.at, e.stamp-random.Int64N(200_000))
+		}
+		came[of] = max(came[of], e.stamp)
+		e.came = came[of]
+		logs[of].records = append(logs[of].records, record.Record{Timestamp: e.stamp, Value: []byte(e.line)})
 	}
 	for _, l := range logs {
 		l.since = state.MinTime
 	}
-	return logs
+	return logs, all
 }
 
 const lost = `

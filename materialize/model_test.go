@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/tables"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -94,11 +95,20 @@ streams:
     timestamp: at
     id: id
     fields: {user: string, device: string, amount: decimal, score: float}
+  piece: # each pay has up to three; the name is after it
+    topic: payments
+    timestamp: at
+    each: items
+    fields: {user: string, device: string, n: {type: int, path: items.n}}
   login:
     topic: logins
     timestamp: {path: at, unit: s}
     fields: {user: string, device: string, no: int}
 features:
+  items_1h: COUNT(1h, piece, user)
+  last_item: LAST(1d, piece, n, user)
+  per_item: {expr: paid_1h / items_1h}
+  last_score: LAST(1d, pay, score, user, tile=exact)
   paid_1h: SUM(1h, pay, amount, user)
   paid_exact: SUM(1d, pay, amount, user, tile=exact, max=5)
   score_avg: AVG(2h, pay, score, device, tile=exact, delay=1h)
@@ -121,19 +131,38 @@ services:
   risk: [paid_1h, logins_1h, recent, paid_here, users_here, per_login]
 `
 
-// timed is a line of a file with its times in milliseconds.
+// withTable are the same definitions with a table.
+var withTable = strings.Replace(twoStreams, "features:", `tables:
+  model: {topic: models, key: device, timestamp: since, fields: {risk: int}}
+features:
+  risk: {expr: model.risk}
+  known: {expr: 'event.device in model and paid_1h > 0', stream: pay}`, 1)
+
+// timed is a line of a file, or a row of a table, with its times in milliseconds.
 type timed struct {
 	stream, line string
 	at, came     int64
+	stamp        int64  // of its record, if that is not when it came
+	key          string // of its record, if it is a row of a table
 }
 
-// twoStreamsOf returns events of two streams in order of arrival; some are late.
+// partition returns that of the event, which depends on its user: only so is there an order of the events of the same millisecond.
+func (e timed) partition() int {
+	var of struct{ User string }
+	_ = json.Unmarshal([]byte(e.line), &of)
+	return strings.Count("u1 u3", of.User) % 2
+}
+
+// twoStreamsOf returns events of two topics in order of arrival; some are late, and some come in the same millisecond, of which many
+// are also of the same one.
 func twoStreamsOf(seed uint64) (all []timed) {
 	random := rand.New(rand.NewPCG(seed, 2))
-	came := int64(1_700_000_000_000)
+	came, at := int64(1_700_000_000_000), int64(0)
 	for i := range 1200 {
-		came += random.Int64N(200_000)
-		at := came - random.Int64N(30_000)
+		if random.IntN(5) > 0 || i == 0 {
+			came += 1 + random.Int64N(200_000)
+			at = came - random.Int64N(30_000)
+		}
 		if random.IntN(10) == 0 {
 			at = came - random.Int64N(3*3600_000)
 		}
@@ -145,34 +174,102 @@ func twoStreamsOf(seed uint64) (all []timed) {
 			no = pick(random, no, "0", "9223372036854775807", "-9223372036854775808", "null")
 		}
 		if random.IntN(2) == 0 {
-			all = append(all, timed{"pay", fmt.Sprintf(`{"id":%d,"at":%d,"user":%q,"device":%q,"amount":%s,"score":%s,"meta":{"came":%d}}`,
-				i, at, user, device, amount, score, came), at, came})
+			var items []string
+			for range random.IntN(4) {
+				items = append(items, fmt.Sprintf(`{"n":%d}`, random.IntN(100)))
+			}
+			all = append(all, timed{stream: "pay", at: at, came: came, line: fmt.Sprintf(
+				`{"id":%d,"at":%d,"user":%q,"device":%q,"amount":%s,"score":%s,"items":[%s],"meta":{"came":%d}}`,
+				i, at, user, device, amount, score, strings.Join(items, ","), came)})
 			continue
 		}
-		at = at / 1000 * 1000 // logins have a resolution of seconds
-		all = append(all, timed{"login", fmt.Sprintf(`{"at":%d,"user":%q,"device":%q,"no":%s,"meta":{"came":%d}}`,
-			at/1000, user, device, no, came), at, came})
+		all = append(all, timed{stream: "login", at: at / 1000 * 1000, came: came, line: fmt.Sprintf( // they have a resolution of seconds
+			`{"at":%d,"user":%q,"device":%q,"no":%s,"meta":{"came":%d}}`, at/1000, user, device, no, came)})
 	}
 	return all
 }
 
-// inputsOf returns files of the two streams with shuffled lines.
+// modelsOf returns rows about the devices of events, in the order of their partition. They say that they hold since before their
+// record, or after it: then it is since their record, and never before what the last record of their key said.
+func modelsOf(all []timed) (rows []timed) {
+	random := rand.New(rand.NewPCG(8, 9))
+	held := map[string]int64{}
+	for i, e := range all {
+		if i%3 > 0 {
+			continue
+		}
+		row := timed{stream: "model", came: e.came, key: fmt.Sprint("d", random.IntN(6))}
+		row.at = row.came
+		if _, written := held[row.key]; !written || random.IntN(6) > 0 { // else it is deleted
+			since := row.came + random.Int64N(3600_000) - 3000_000
+			row.at, row.line = min(row.at, since), fmt.Sprintf(`{"device":%q,"since":%d,"risk":%d}`, row.key, since, i)
+		}
+		row.at = max(row.at, held[row.key])
+		held[row.key] = row.at
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// tableOf returns the table of rows.
+func tableOf(t *testing.T, r *features.Registry, rows []timed, asServed bool) *tables.Set {
+	t.Helper()
+	c := tables.New(r.Tables[0]).Keeping(tables.History)
+	if asServed {
+		c = tables.New(r.Tables[0]).Keeping(tables.AsReceived)
+	}
+	for _, row := range rows {
+		rec := row.record("models", row.came)
+		if bad, err := c.Take(&rec); bad != nil || err != nil {
+			t.Fatal(bad, err)
+		}
+	}
+	return tables.Fixed(c)
+}
+
+// record returns the record of an event or a row.
+func (e timed) record(topic string, timestamp int64) record.Record {
+	rec := record.Record{Partition: state.Partition{Topic: topic}, Timestamp: timestamp}
+	if e.key != "" {
+		rec.Key = []byte(e.key)
+	}
+	if e.line != "" {
+		rec.Value = []byte(e.line)
+	}
+	return rec
+}
+
+// inputsOf returns files of the two topics with shuffled lines. What came in the same millisecond stays in its order.
 func inputsOf(all []timed, random *rand.Rand) []text {
-	all = slices.Clone(all)
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	var together [][]timed
+	for i, e := range all {
+		if i == 0 || e.came > all[i-1].came {
+			together = append(together, nil)
+		}
+		together[len(together)-1] = append(together[len(together)-1], e)
+	}
+	random.Shuffle(len(together), func(i, j int) { together[i], together[j] = together[j], together[i] })
 	lines := map[string][]string{}
-	for _, e := range all {
-		lines[e.stream] = append(lines[e.stream], e.line)
+	for _, e := range slices.Concat(together...) {
+		lines[e.stream] = append(lines[e.stream], e.enveloped())
 	}
 	half := len(lines["pay"]) / 2
 	return []text{
 		{"login", "logins.ndjson", strings.Join(lines["login"], "\n")},
-		{"pay", "pay1.ndjson", strings.Join(lines["pay"][:half], "\n")}, {"pay", "pay2.ndjson", strings.Join(lines["pay"][half:], "\n")},
+		{"", "pay1.ndjson", strings.Join(lines["pay"][:half], "\n")}, {"", "pay2.ndjson", strings.Join(lines["pay"][half:], "\n")},
 	}
 }
 
-// key returns when an event counts: at its event time or, as served, at its arrival.
-func (e timed) key(asServed bool) int64 {
+// enveloped returns the line of an event. That of a pay has an envelope, since it is of two streams.
+func (e timed) enveloped() string {
+	if e.stream == "pay" {
+		return fmt.Sprintf(`{"topic":"payments","value":%s}`, e.line)
+	}
+	return e.line
+}
+
+// counts returns since when an event or a row counts: by its own time or, as served, at its arrival.
+func (e timed) counts(asServed bool) int64 {
 	if asServed {
 		return e.came
 	}
@@ -205,19 +302,29 @@ func newLoop(t *testing.T, m making, want int) (*loop, Summary) {
 
 func (l *loop) apply(e timed) {
 	l.t.Helper()
-	s, _ := l.registry.Stream(e.stream)
-	rec := record.Record{Partition: state.Partition{Topic: s.Topic}, Timestamp: record.NoTime, Value: []byte(e.line)}
-	if l.asServed {
-		rec.Timestamp = e.came
+	s, isEvent := l.registry.Stream(e.stream)
+	rec := e.record("models", e.came)
+	if isEvent {
+		rec = e.record(s.Topic, record.NoTime)
+		if l.asServed {
+			rec.Timestamp = cmp.Or(e.stamp, e.came)
+		}
 	}
 	if err := l.model.Apply(rec); err != nil {
 		l.t.Fatal(err)
+	}
+	if !isEvent {
+		return
 	}
 	events, err := l.registry.NewJSONMapper(s).Map(&rec, 0, &state.Batch{Ranges: make([]state.PartitionRange, 1)})
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.model.InHand = events.Events[0].Clone()
+	for i := range events.Events {
+		if e := &events.Events[i]; e.Stream == s {
+			l.model.InHand = e.Clone()
+		}
+	}
 }
 
 // compare compares a row about the entity with these keys, as of at, given the state as of now.
@@ -280,8 +387,10 @@ func ofAnother(f *features.Feature, event *record.Event, keys map[string]string)
 // millisecond: by event time or, as served, by arrival, in memory and sorted on disk, from files and
 // from logs.
 func TestTrainingSetEqualsModel(t *testing.T) {
-	r := load(t, twoStreams)
+	r := load(t, withTable)
 	all := twoStreamsOf(3)
+	rows := modelsOf(all)
+	logs, logged := logsOf(all)
 	random := rand.New(rand.NewPCG(4, 5))
 	last := all[len(all)-1].came
 	spine := "note,device,at,user,label,event.amount,event.device,event.score\n"
@@ -323,9 +432,9 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 		memory   int64
 		logs     bool
 	}{{false, 1 << 30, false}, {false, 10_000, false}, {true, 1 << 30, false}, {true, 10_000, false}, {false, 1 << 30, true}, {true, 10_000, true}} {
-		m := making{Registry: r, spine: spine, asServed: c.asServed, memory: c.memory, quality: true}
+		m := making{Registry: r, spine: spine, asServed: c.asServed, memory: c.memory, quality: true, tables: tableOf(t, r, rows, c.asServed)}
 		if c.logs {
-			m.logs = logsOf(all)
+			m.logs = logs
 		} else {
 			m.inputs = inputsOf(all, random)
 		}
@@ -333,10 +442,13 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 			m.recordTime = "meta.came"
 		}
 		l, summary := newLoop(t, m, len(wanted))
-		sorted := slices.Clone(all)
-		slices.SortStableFunc(sorted, func(a, b timed) int { return cmp.Compare(a.key(c.asServed), b.key(c.asServed)) })
+		sorted := slices.Concat(all, rows)
+		if c.logs {
+			sorted = slices.Concat(logged, rows)
+		}
+		slices.SortStableFunc(sorted, func(a, b timed) int { return cmp.Compare(a.counts(c.asServed), b.counts(c.asServed)) })
 		for i, w := range wanted {
-			for len(sorted) > 0 && sorted[0].key(c.asServed) <= w.at {
+			for len(sorted) > 0 && sorted[0].counts(c.asServed) <= w.at {
 				l.apply(sorted[0])
 				sorted = sorted[1:]
 			}
@@ -363,18 +475,18 @@ func TestEventsAsRowsEqualModel(t *testing.T) {
 	for _, asServed := range []bool{false, true} {
 		sorted := slices.Clone(all)
 		slices.SortStableFunc(sorted, func(a, b timed) int {
-			return cmp.Or(cmp.Compare(a.key(asServed), b.key(asServed)), cmp.Compare(a.stream, b.stream)) // login first
+			return cmp.Or(cmp.Compare(a.counts(asServed), b.counts(asServed)), cmp.Compare(a.stream, b.stream)) // login first
 		})
 		lines, rows := map[string]string{}, 0
 		for _, e := range sorted {
-			lines[e.stream] += e.line + "\n"
+			lines[e.stream] += e.enveloped() + "\n"
 			if e.stream == "pay" {
 				rows++
 			}
 		}
 		m := making{
 			Registry: r, stream: "pay", asServed: asServed, quality: true,
-			inputs: []text{{"pay", "pay.ndjson", lines["pay"]}, {"login", "logins.ndjson", lines["login"]}},
+			inputs: []text{{"", "pay.ndjson", lines["pay"]}, {"login", "logins.ndjson", lines["login"]}},
 		}
 		if asServed {
 			m.recordTime = "meta.came"
@@ -393,7 +505,7 @@ func TestEventsAsRowsEqualModel(t *testing.T) {
 			if err := json.Unmarshal([]byte(e.line), &fields); err != nil || l.rows[row+1][0] != strconv.Itoa(fields.ID) {
 				t.Fatal(err, l.rows[row+1], fields)
 			}
-			l.compare(row, map[string]string{"user": fields.User, "device": fields.Device}, e.at, e.key(asServed))
+			l.compare(row, map[string]string{"user": fields.User, "device": fields.Device}, e.at, e.counts(asServed))
 			row++
 		}
 		if l.compared < 5000 || l.capped == 0 || l.capped != summary.Capped || l.uncertain != summary.Uncertain || l.outside != summary.OutsideMaxAge ||
