@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -99,6 +100,13 @@ func (s *starting) StartFill(_ context.Context, starts ...state.FillStart) error
 	return nil
 }
 
+// noBroker reaches none: a poller asks for the leaders of what it is given.
+type noBroker struct{}
+
+func (noBroker) RoundTrip(context.Context, net.Addr, kafka.Request) (kafka.Response, error) {
+	return nil, errors.New("there is no broker")
+}
+
 // What a fill covers begins after a batch that it skips: by the timestamp in its header, which is not believed of a damaged one.
 func TestSkippedBatchesAreNotCovered(t *testing.T) {
 	errWritten := errors.New("written so")
@@ -120,7 +128,7 @@ func TestSkippedBatchesAreNotCovered(t *testing.T) {
 			started := &starting{}
 			j := &job{Partition: state.Partition{Topic: "payments", ID: 1}, steps: []step{{from: 10, to: 30}}, next: 10}
 			r := &runner{
-				Backfiller: New(Config{Store: started}), poller: fetch.NewPoller(fetch.PollerConfig{}), batch: &batch{},
+				Backfiller: New(Config{Store: started}), poller: fetch.NewPoller(fetch.PollerConfig{Transport: noBroker{}}), batch: &batch{},
 				jobs: map[state.Partition]*job{j.Partition: j}, log: slog.New(slog.DiscardHandler),
 			}
 			defer r.poller.Close()
